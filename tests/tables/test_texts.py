@@ -54,8 +54,8 @@ def test_words_become_words_and_all_else_stays(tmp_path: Path, masked: TextMecha
     assert made.endswith(b"\r\n2;\r\n")
     cell = made.decode("utf-8-sig").splitlines()[1].partition(";")[2]
     assert cell.count('""') == 2  # quotes stay, doubled as CSV has them
-    assert summary.texts.empty == 1
-    assert summary.texts.masked == cell.count("[MASK]")
+    assert summary.empty == 1
+    assert summary.masked == cell.count("[MASK]")
     assert summary.columns == ("text",)
     assert summary.kept_columns == ("id",)
 
@@ -264,7 +264,7 @@ def test_many_files_become_a_folder_at_once_or_not_at_all(
     (tmp_path / "days" / "one.csv").write_text("text\ngood room\n")
     (tmp_path / "days" / "may" / "two.csv").write_text("text\nbad\nthe zebra\n")
     summary = perturb(tmp_path / "days", masked, to=tmp_path / "safe")
-    assert (summary.rows, summary.texts.masked) == (3, 1)
+    assert (summary.rows, summary.masked) == (3, 1)
     assert sorted(path.name for path in (tmp_path / "safe").rglob("*.csv")) == ["one.csv", "two.csv"]
     assert (tmp_path / "safe" / "may" / "two.csv").read_text().count("\n") == 3
     with pytest.raises(OutOfDomain, match="row 1"):
@@ -279,4 +279,4 @@ def test_a_column_without_words_is_hardly_the_one_that_is_meant(tmp_path: Path, 
     with pytest.raises(InvalidInput, match="'stars' holds no words in its first 2 rows"):
         perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="stars")
     (tmp_path / "in.csv").write_text('text\n""\n""\n')
-    assert perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv").texts.empty == 2
+    assert perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv").empty == 2

@@ -524,6 +524,12 @@ def usual_names(mechanism: Mechanism) -> tuple[str, ...]:
     return tuple(name if names.count(name) == 1 else f"{name}_{number}" for number, name in enumerate(names))
 
 
+def find_pair(names: Sequence[str], first: Sequence[str], second: Sequence[str]) -> tuple[str, str] | None:
+    """Return the two columns that are called by one of either words, in any case; None unless there is one of each."""
+    found = [[name for name in names if name.strip().lower() in words] for words in (first, second)]
+    return (found[0][0], found[1][0]) if [len(part) for part in found] == [1, 1] else None
+
+
 def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
     found = [name for name in names if re.sub(r"#\d+$", "", name).strip().lower() in wanted]
     if not found:

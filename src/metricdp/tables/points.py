@@ -28,7 +28,7 @@ from metricdp.tables.disclosure.checks import refuse_odd_points
 from metricdp.tables.formats import locate_table, read_batches
 from metricdp.tables.matrices import all_numbers, is_number, read_distances, read_matrix
 from metricdp.tables.options import DEFAULT_READING, Reading
-from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns
+from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns, find_pair
 from metricdp.tables.results import open_input
 from metricdp.tables.sources import open_table, whole_table
 from metricdp.tables.values import is_text
@@ -133,7 +133,7 @@ class PointFile:
     def sums(self, column: str) -> Floats:
         """Return the numbers in a column, one a point; rows of one point add up."""
         self._check(column)
-        numbers = numbers_of(self.table.column(column).combine_chunks(), column, self.path)
+        numbers = read_column(self.table, column, self.path)
         bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
         if len(bad):
             raise InvalidInput(f"{self.path!r}: row {bad[0]} (the first is row 0) has no {column} of at least 0.")
@@ -146,8 +146,7 @@ class PointFile:
         return np.asarray(np.bincount(self.rows, weights=numbers, minlength=len(self.points)), dtype=np.float64)
 
     def _check(self, column: str) -> None:
-        if column not in self.table.schema.names:
-            raise InvalidInput(f"{self.path!r}: no column {column!r}. {available_columns(self.table.schema.names)}")
+        _refuse_missing(self.table, column, self.path)
 
 
 def read_points(
@@ -168,20 +167,20 @@ def read_points(
     table, chosen, geographic = found.table, found.columns, found.geographic
     if table.num_rows == 0:
         raise InvalidInput(f"{path!r} has no rows: give one point a row below the header.")
-    if missing := [name for name in chosen if name not in table.schema.names]:
-        raise InvalidInput(f"{path!r}: no column {missing[0]!r}. {available_columns(table.schema.names)}")
+    for name in chosen:
+        _refuse_missing(table, name, path)
     if is_geographic(chosen[::-1]) and not geographic and not force:
         raise InvalidInput(
             f"{path!r}: the columns {', '.join(chosen)} look exchanged by their names: the latitude comes first, "
             f"--columns {','.join(chosen[::-1])}. Rename them if they are neither."
         )
-    arrays = [table.column(name).combine_chunks() for name in chosen]
-    if len(arrays) == 1 and is_text(arrays[0].type) and not all_numbers(arrays[0]):
-        words = arrays[0].to_pylist()
+    first = table.column(chosen[0])
+    if len(chosen) == 1 and is_text(first.type) and not all_numbers(first):
+        words = first.to_pylist()
         if any(not word for word in words):
             raise InvalidInput(f"{path!r}: row {[not word for word in words].index(True)} holds no word.")
         return PointFile(np.array(words, dtype=np.str_)[:, None], chosen, False, path, reading)
-    values = np.column_stack([numbers_of(array, name, path) for array, name in zip(arrays, chosen, strict=True)])
+    values = np.column_stack([read_column(table, name, path) for name in chosen])
     if not force:
         refuse_odd_points(values, chosen, geographic=geographic)
     return PointFile(values, chosen, geographic, path, reading)
@@ -221,8 +220,7 @@ def read_flat(
 
 def _usual_columns(names: Sequence[str]) -> Sequence[str]:
     """Return the columns of points where none were named: latitude and longitude, else all there are."""
-    pair = [[name for name in names if name.strip().lower() in known] for known in (LATITUDES, LONGITUDES)]
-    return [pair[0][0], pair[1][0]] if [len(found) for found in pair] == [1, 1] else list(names)
+    return find_pair(names, LATITUDES, LONGITUDES) or list(names)
 
 
 def is_geographic(names: Sequence[str]) -> bool:
@@ -236,16 +234,11 @@ def read_columns(path: str, columns: Sequence[str], reading: Reading, *, option:
     found = read_flat(path, columns, reading, planar=planar)
     table, wanted = found.table, found.columns
     for name in wanted:
-        if name not in table.schema.names:
-            raise InvalidInput(
-                f"{path!r} has no column {name!r} ({option}). {available_columns(table.schema.names)}"
-                f"{suggestion(name, table.schema.names)}"
-            )
-    arrays = [table.column(name).combine_chunks() for name in wanted]
+        _refuse_missing(table, name, path, option)
+    arrays = [table.column(name) for name in wanted]
     numeric = [all_numbers(array) for array in arrays]
     if all(numeric) or (len(wanted) > 1 and any(numeric)):  # where only some are, it says which row holds none
-        rows = [numbers_of(array, name, path) for array, name in zip(arrays, wanted, strict=True)]
-        return PointFile(np.column_stack(rows), wanted, found.geographic)
+        return PointFile(np.column_stack([read_column(table, name, path) for name in wanted]), wanted, found.geographic)
     empty = sum(array.null_count for array in arrays)
     if empty:
         raise InvalidInput(f"{path!r}: {empty} cells of {', '.join(wanted)} ({option}) are empty. Name or drop them.")
@@ -253,10 +246,16 @@ def read_columns(path: str, columns: Sequence[str], reading: Reading, *, option:
     return PointFile(np.column_stack(words), wanted, found.geographic)
 
 
-def suggestion(name: str, names: Sequence[str]) -> str:
-    """Return the nearest of some names as a question, where one is near."""
+def _refuse_missing(table: pa.Table, name: str, path: str, option: str = "") -> None:
+    """Refuse a column that is not there; where an option names it, with the nearest that is there."""
+    names = table.schema.names
+    if name in names:
+        return
+    if not option:
+        raise InvalidInput(f"{path!r}: no column {name!r}. {available_columns(names)}")
     near = difflib.get_close_matches(name, names, 1, 0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise InvalidInput(f"{path!r} has no column {name!r} ({option}). {available_columns(names)}{hint}")
 
 
 def read_numbers(path: str) -> Floats:
@@ -273,10 +272,11 @@ def read_table(path: str, reading: Reading = DEFAULT_READING) -> pa.Table:
         return whole_table(locate_table(place, reading.format), None, reading)
 
 
-def numbers_of(array: pa.Array, name: str, path: str | os.PathLike[str]) -> Floats:
+def read_column(table: pa.Table, name: str, path: str | os.PathLike[str]) -> Floats:
     """Return a column as numbers; a cell that holds none is named by its row."""
+    array = table.column(name)
     if all_numbers(array):
-        values = np.asarray(array.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+        values = np.asarray(array.cast(pa.float64()).to_numpy(), dtype=np.float64)
         if not np.isnan(values).any():
             return values
         row, kind, advice = int(np.isnan(values).argmax()), "finite numbers", "Repair it, or leave the row out."
@@ -305,6 +305,11 @@ class PlaceTable:
     file: PointFile | None = None
     option: str = "prior"
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def _rows(self) -> Integers | None:
+        """Which place every row of the file stands for, where rows repeat one."""
+        return None if self.file is None else self.file.rows
 
     def counts(self, path: str, holds: str, *, column: str | None = None, within: float | None = None) -> Floats:
         """Return what every place counts, from a table of counts or shares in `column`, or its only other one.
@@ -343,16 +348,14 @@ class PlaceTable:
 
     def numbers(self, path: str) -> Floats:
         """Return one number a place from a file with one column, in the order of the places."""
-        values = read_numbers(path)
-        if len(values) != len(self.space):
-            need = len(self.space)
+        values, need = read_numbers(path), len(self.space)
+        if len(values) != need:
             raise InvalidInput(f"--{self.option} {path} must hold {need:,} numbers, one a place, got {len(values):,}.")
         return values
 
     def losses(self, path: str) -> Floats:
         """Return a loss for every place and report from a matrix; rows and columns of one point must agree."""
-        matrix, size = read_distances(path, "the losses of all pairs of places"), len(self.space)
-        rows = None if self.file is None else self.file.rows
+        matrix, size, rows = read_distances(path, "the losses of all pairs of places"), len(self.space), self._rows
         if rows is not None and len(matrix) == len(rows):
             first = np.unique(rows, return_index=True)[1]
             merged = matrix[np.ix_(first, first)]
@@ -389,9 +392,8 @@ class PlaceTable:
                 f"categories of places (--categories kinds.csv, or column:kind of the points). In {path!r}: "
                 f"{available_columns(names)}"
             )
-        scale = numbers_of(table.column("scale").combine_chunks(), "scale", path)
         kinds = [str(one) for one in table.column("category").to_pylist()]
-        regions: dict[str, Any] = {"category": kinds, "scale": scale}
+        regions: dict[str, Any] = {"category": kinds, "scale": read_column(table, "scale", path)}
         own, codes = self._categories(categories)
         rows = FiniteSpace(np.arange(len(own)), Lp(1))  # one scale a row of the table, the smallest of a place counts
         by_row = region_scale(rows, regions, categories=[None if one is None else str(one) for one in own])
@@ -437,14 +439,14 @@ class PlaceTable:
         column = next((name for name in LENGTHS if name in table.schema.names), None)
         if column is None:
             return codes, None
-        lengths = numbers_of(table.column(column).combine_chunks(), column, path)
+        lengths = read_column(table, column, path)
         bad = np.flatnonzero(~(lengths > 0))
         if len(bad):
             raise InvalidInput(f"{path!r}: the edge in row {int(bad[0])} has no {column} above 0.")
         return codes, lengths
 
     def _codes(self, ends: list[Any], path: str) -> Integers:
-        rows, names = (None, None) if self.file is None else (self.file.rows, self.file.names)
+        rows, names = self._rows, None if self.file is None else self.file.names
         size = len(self.space) if rows is None else len(rows)
         known = {str(name): row for row, name in enumerate(range(size) if names is None else names)}
         if self.file is not None and len(known) < size:
@@ -461,8 +463,7 @@ class PlaceTable:
         """Return the columns of a table that say where a row is; none where it has no such columns."""
         names = table.schema.names
         if points_are(self.space.ground, "degrees"):
-            found = [[name for name in names if name.lower() in known] for known in (LATITUDES, LONGITUDES)]
-            return tuple(one[0] for one in found) if all(len(one) == 1 for one in found) else ()
+            return find_pair(names, LATITUDES, LONGITUDES) or ()
         wanted = self.space.columns
         if not wanted or not all(name in names for name in wanted):
             return ()
@@ -477,7 +478,7 @@ class PlaceTable:
             codes, known = _spellings(table, beside[0], space)
             limit = 0.0
         else:
-            rows = np.column_stack([numbers_of(table.column(n).combine_chunks(), n, path) for n in beside])
+            rows = np.column_stack([read_column(table, name, path) for name in beside])
             space.ground.check(rows)
             codes, away = space.nearest(rows)
             limit = _spacing(space) if within is None else within
@@ -504,12 +505,8 @@ class PlaceTable:
                     f"{holds}" + (", or drop the others to count rows." if beside else ".")
                 )
             column = left[0]
-        if column not in names:
-            raise InvalidInput(
-                f"{path!r} has no column {column!r} (--{self.option}-column). {available_columns(names)}"
-                f"{suggestion(column, names)}"
-            )
-        values = numbers_of(table.column(column).combine_chunks(), column, path)
+        _refuse_missing(table, column, path, f"--{self.option}-column")
+        values = read_column(table, column, path)
         bad = np.flatnonzero(~np.isfinite(values) | (values < 0))
         if len(bad):
             raise InvalidInput(
@@ -519,8 +516,7 @@ class PlaceTable:
         return values
 
     def _weights_in_order(self, weights: Floats, path: str) -> Floats:
-        size, rows = len(self.space), len(weights)
-        merged = None if self.file is None else self.file.rows
+        size, rows, merged = len(self.space), len(weights), self._rows
         if self.file is not None and merged is not None and rows == len(merged):
             return self.file.sum_rows(weights)
         if rows != size:

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from glob import glob
 from pathlib import Path
 
@@ -69,7 +68,7 @@ class OpenTable:
 
     @property
     def schema(self) -> pa.Schema:
-        schema = self.layout.flat_schema(self.reader.schema) if self.layout.stages else self.reader.schema
+        schema = self.layout.flat_schema(self.reader.schema)
         for name in self.keys:
             schema = schema.append(pa.field(name, pa.string()))
         return schema
@@ -99,7 +98,7 @@ class OpenTable:
             if self._checked:
                 self._check_text(batch, first_row)
             first_row += batch.num_rows
-            batch = self.layout.flat(batch) if self.layout.stages else batch
+            batch = self.layout.flat(batch)
             for name in self.keys:
                 batch = batch.append_column(name, pa.repeat(pa.scalar(self._keys[name], pa.string()), batch.num_rows))
             yield batch
@@ -196,14 +195,13 @@ class Outlet:
         """Begin the file for batches of a schema."""
         made = FORMATS.named(self.storage.format)
         written = pa.schema([one for one in schema if one.name not in self.keys], schema.metadata)
-        back = self.layout.back_schema(written, made) if self.layout.stages else written
-        with open_writer(self.path, back, self.storage) as inner:
-            restore = partial(self.layout.back, made=made)
-            writer: Writer = ChangingWriter(inner, restore) if self.layout.stages else inner
-            yield ChangingWriter(writer, self._drop_keys) if self.keys else writer
 
-    def _drop_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.drop_columns([name for name in self.keys if name in batch.schema.names])
+        def restore(batch: pa.RecordBatch) -> pa.RecordBatch:
+            gone = [name for name in self.keys if name in batch.schema.names]
+            return self.layout.back(batch.drop_columns(gone) if gone else batch, made)
+
+        with open_writer(self.path, self.layout.back_schema(written, made), self.storage) as inner:
+            yield ChangingWriter(inner, restore)
 
 
 def outlet_like(table: OpenTable, path: Path, goal: Location, *, point: tuple[str, str] | None = None) -> Outlet:

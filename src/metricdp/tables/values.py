@@ -315,22 +315,23 @@ def holds_text(kind: pa.DataType) -> bool:
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
-def replace_columns(
-    batch: pa.RecordBatch, gone: Sequence[int], at: int, new: Sequence[tuple[pa.Field, Any]]
-) -> pa.RecordBatch:
+def replace_columns(batch: pa.RecordBatch, gone: Sequence[str], new: Sequence[tuple[pa.Field, Any]]) -> pa.RecordBatch:
     """Return a batch with some columns taken out and others put in, where the first of them was."""
-    kept = [(batch.schema.field(i), batch.column(i)) for i in range(batch.num_columns) if i not in set(gone)]
-    before = sum(1 for i in range(at) if i not in set(gone))
-    columns = [*kept[:before], *new, *kept[before:]]
+    at = min(map(batch.schema.names.index, gone))
+    kept = [pair for pair in zip(batch.schema, batch.columns, strict=True) if pair[0].name not in gone]
+    columns = [*kept[:at], *new, *kept[at:]]
     schema = pa.schema([field for field, _ in columns], metadata=batch.schema.metadata)
     return pa.RecordBatch.from_arrays([column for _, column in columns], schema=schema)
 
 
 def put_numbers(batch: pa.RecordBatch, name: str, values: Floats) -> pa.RecordBatch:
     """Return a batch with numbers in the place of a column, null where they are NaN."""
-    at = batch.schema.get_field_index(name)
-    made = pa.array(values, pa.float64(), mask=np.isnan(values))
-    return replace_columns(batch, [at], at, [(pa.field(name, pa.float64()), made)])
+    return put_column(batch, [name], name, pa.array(values, pa.float64(), mask=np.isnan(values)))
+
+
+def put_column(batch: pa.RecordBatch, gone: Sequence[str], name: str, column: pa.Array) -> pa.RecordBatch:
+    """Return a batch with one column in the place of others."""
+    return replace_columns(batch, gone, [(pa.field(name, column.type), column)])
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

@@ -193,7 +193,7 @@ def test_a_partition_that_is_run_again_gives_the_same_texts(tmp_path: Path, monk
     lower = [mechanism(1000.0).words]
     texts = TextMechanism(STAYING.words, mechanism(1.0, budget=4000.0, beyond="mask").rules, lower)
     summary = perturb(days(tmp_path / "in"), texts, to=tmp_path / "out", columns="text", drop="note")
-    assert (summary.rows, summary.texts.empty) == (10, 4)
+    assert (summary.rows, summary.empty) == (10, 4)
     assert summary.kept_columns == ("id",)
     made = pa.concat_tables(pq.read_table(path) for path in sorted((tmp_path / "out").glob("*.parquet")))
     assert made["text"].to_pylist() == expected(most=4) * 2  # the second level pays for four words
@@ -214,7 +214,7 @@ def test_a_job_that_met_an_unknown_word_goes_on_with_other_rules(
         perturb(source, REFUSING, to=tmp_path / "out")
     assert not (tmp_path / "out").exists()
     summary = perturb(source, DRAWN, to=tmp_path / "out", resume=True)
-    assert (summary.rows, summary.texts.masked) == (4, 2)
+    assert (summary.rows, summary.masked) == (4, 2)
     with pytest.raises(InvalidInput, match="with another mechanism"):
         perturb(source, STAYING, to=tmp_path / "out", resume=True)
 

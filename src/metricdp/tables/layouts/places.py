@@ -14,7 +14,7 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.tables.formats import Format
 from metricdp.tables.formats.parquet import KEY, geo_metadata, wkb_points
-from metricdp.tables.values import numbers_of, put_numbers, replace_columns
+from metricdp.tables.values import numbers_of, put_column, put_numbers, replace_columns
 
 DEGREES = ("OGC:CRS84", "EPSG:4326", "OGC:CRS83", "EPSG:4979")  # longitude and latitude, as they are
 
@@ -44,8 +44,7 @@ class WkbPoints:
 
     def forward(self, batch: pa.RecordBatch, /) -> pa.RecordBatch:
         shapely = import_extra("shapely", "geo")
-        at = batch.schema.get_field_index(self.column)
-        array = batch.column(at)
+        array = batch.column(self.column)
         plain = array.storage if isinstance(array, pa.ExtensionArray) else array
         shapes = shapely.from_wkb(plain.to_numpy(zero_copy_only=False), on_invalid="ignore")
         points = shapely.get_type_id(shapes) == 0
@@ -55,7 +54,7 @@ class WkbPoints:
             (pa.field(name, pa.float64()), pa.array(value, pa.float64(), mask=np.isnan(value)))
             for name, value in zip(self.columns, values, strict=True)
         ]
-        batch = replace_columns(batch, [at], at, new)
+        batch = replace_columns(batch, [self.column], new)
         notes = {key: value for key, value in (batch.schema.metadata or {}).items() if key != KEY}
         return batch.replace_schema_metadata(notes or None)
 
@@ -68,8 +67,7 @@ class WkbPoints:
             return batch.rename_columns(short) if len(set(short)) == len(short) and not made.on_earth else batch
         values: list[Floats] = [numbers_of(batch.column(name), name) for name in self.columns]
         north, east = values if self.north_first else values[::-1]
-        gone = [names.index(name) for name in self.columns]
-        batch = replace_columns(batch, gone, min(gone), [(pa.field(self.column, pa.binary()), wkb_points(east, north))])
+        batch = put_column(batch, self.columns, self.column, wkb_points(east, north))
         if self.file and made.noted:
             batch = batch.replace_schema_metadata(
                 {**(batch.schema.metadata or {}), KEY: geo_metadata(self.column, self.crs, undefined=self.undefined)}
@@ -95,7 +93,8 @@ def geometry_in(schema: pa.Schema) -> Geometry | None:
     if column not in schema.names:
         return None
     kept = tuple(name for name in covering if name in schema.names)
-    return Geometry(column, encoding, _projected_code(crs), _code(crs), undefined, kept)
+    code = _code(crs)
+    return Geometry(column, encoding, None if code in DEGREES else code, code, undefined, kept)
 
 
 def _code(crs: Any) -> str | None:
@@ -109,12 +108,6 @@ def _code(crs: Any) -> str | None:
             "to a system with a code such as EPSG:25832."
         )
     return f"{known['authority']}:{known['code']}"
-
-
-def _projected_code(crs: Any) -> str | None:
-    """Return the code of a projection in the metadata, None for longitude and latitude."""
-    code = _code(crs)
-    return None if code in DEGREES else code
 
 
 EARTH = "EPSG:4326"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
 from metricdp.tables.formats import Format
-from metricdp.tables.formats.parquet import KEY, is_in_degrees
+from metricdp.tables.formats.parquet import is_in_degrees
 from metricdp.tables.layouts.places import Geometry, WkbPoints, geometry_in, projection
 from metricdp.tables.options import Reading
-from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns, expand_names
+from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns, expand_names, find_pair
 from metricdp.tables.values import (
     WIDEST_PLACE,
     empty_batch,
@@ -32,6 +32,7 @@ from metricdp.tables.values import (
     join_lists,
     lengths_of,
     numbers_of,
+    put_column,
     put_numbers,
     replace_columns,
 )
@@ -77,11 +78,11 @@ class ColumnLayout:
 
     def flat_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of the rows after `flat`."""
-        return self.flat(empty_batch(schema)).schema
+        return self.flat(empty_batch(schema)).schema if self.stages else schema
 
     def back_schema(self, schema: pa.Schema, made: Format) -> pa.Schema:
         """Return the schema of reports after `back`."""
-        return self.back(empty_batch(schema), made).schema
+        return self.back(empty_batch(schema), made).schema if self.stages else schema
 
 
 PLAIN = ColumnLayout()
@@ -133,39 +134,29 @@ class StructFields:
     order: tuple[str, ...]  # all fields of the struct
 
     def forward(self, batch: pa.RecordBatch, /) -> pa.RecordBatch:
-        at = batch.schema.get_field_index(self.column)
-        whole = batch.column(at)
+        whole = batch.column(self.column)
         parts = dict(zip(self.order, whole.flatten(), strict=True))
-        kinds = {whole.type.field(number).name: whole.type.field(number) for number in range(whole.type.num_fields)}
+        kinds = {field.name: field for field in whole.type}
         new = [(kinds[key].with_name(f"{self.column}.{key}").with_nullable(True), parts[key]) for key in self.keys]
         rest = [key for key in self.order if key not in self.keys]
         if rest:
-            made = pa.StructArray.from_arrays(
-                [parts[key] for key in rest],
-                fields=[kinds[key].with_nullable(True) for key in rest],
-                mask=whole.is_null(),
-            )
+            fields = [kinds[key].with_nullable(True) for key in rest]
+            made = pa.StructArray.from_arrays([parts[key] for key in rest], fields=fields, mask=whole.is_null())
             new.append((pa.field(self.column, made.type), made))
-        return replace_columns(batch, [at], at, new)
+        return replace_columns(batch, [self.column], new)
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
-        names = batch.schema.names
-        parts: dict[str, Any] = {
-            key: batch.column(names.index(f"{self.column}.{key}"))
-            for key in self.keys
-            if f"{self.column}.{key}" in names
-        }
-        if not made.nested or not parts:
+        gone = [name for name in (f"{self.column}.{key}" for key in self.keys) if name in batch.schema.names]
+        if not made.nested or not gone:
             return batch
-        gone = [names.index(f"{self.column}.{key}") for key in parts]
-        if self.column in names:
-            gone.append(names.index(self.column))
+        parts = {name.removeprefix(f"{self.column}."): batch.column(name) for name in gone}
+        if self.column in batch.schema.names:
+            gone.append(self.column)
             left = batch.column(self.column)
-            inner = [left.type.field(number).name for number in range(left.type.num_fields)]
-            parts |= dict(zip(inner, left.flatten(), strict=True))
+            parts |= dict(zip((field.name for field in left.type), left.flatten(), strict=True))
         order = [key for key in self.order if key in parts]
         whole = pa.StructArray.from_arrays([parts[key] for key in order], names=order)
-        return replace_columns(batch, gone, min(gone), [(pa.field(self.column, whole.type), whole)])
+        return put_column(batch, gone, self.column, whole)
 
 
 @dataclass(frozen=True)
@@ -182,8 +173,7 @@ class ListItems:
     longer: bool = False
 
     def forward(self, batch: pa.RecordBatch, /) -> pa.RecordBatch:
-        at = batch.schema.get_field_index(self.column)
-        array = batch.column(at)
+        array = batch.column(self.column)
         lengths = np.maximum(lengths_of(array), 0).astype(np.int64)
         starts = np.cumsum(lengths) - lengths
         values = array.flatten()
@@ -194,28 +184,24 @@ class ListItems:
         for place in self.places:
             taken = values.take(pa.array(np.where(enough, starts + place, 0), pa.int64(), mask=~enough))
             new.append((pa.field(f"{self.column}[{place}]", values.type), taken))
-        return replace_columns(batch, [at], at, new)
+        return replace_columns(batch, [self.column], new)
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
-        names = batch.schema.names
         parts = [f"{self.column}[{place}]" for place in sorted(self.places)]
-        if not made.nested or not set(parts) <= set(names):
+        if not made.nested or not set(parts) <= set(batch.schema.names):
             return batch
-        columns = [batch.column(names.index(name)) for name in parts]
+        columns = [batch.column(name) for name in parts]
         rows, width = batch.num_rows, len(parts)
         mixed = np.arange(rows)[:, None] + rows * np.arange(width)[None, :]
         values = pa.concat_arrays(columns).take(pa.array(mixed.ravel()))
         null = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
-        whole = self._list(values, null, width)
-        gone = [names.index(name) for name in parts]
-        return replace_columns(batch, gone, min(gone), [(pa.field(self.column, whole.type), whole)])
-
-    def _list(self, values: pa.Array, null: Any, width: int) -> pa.Array:
         mask = pa.array(null) if null.any() else None
         if pa.types.is_fixed_size_list(self.kind):
-            return pa.FixedSizeListArray.from_arrays(values, width, mask=mask)
-        made = pa.large_list if pa.types.is_large_list(self.kind) else pa.list_
-        return join_lists(values, np.full(len(null), width), made(values.type), mask)
+            whole = pa.FixedSizeListArray.from_arrays(values, width, mask=mask)
+        else:
+            kind = pa.large_list if pa.types.is_large_list(self.kind) else pa.list_
+            whole = join_lists(values, np.full(rows, width), kind(values.type), mask)
+        return put_column(batch, parts, self.column, whole)
 
 
 COMMA_NUMBER = r"^\s*[+-]?([0-9]+,?[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"
@@ -243,11 +229,8 @@ class NumberColumns:
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
         for name, kind in self.kinds.items():
-            at = batch.schema.get_field_index(name)
-            if at < 0 or batch.schema.field(at).type != pa.float64():
-                continue
-            column = self._restore_column(batch.column(at), name, kind, made)
-            batch = replace_columns(batch, [at], at, [(pa.field(name, column.type), column)])
+            if name in batch.schema.names and batch.schema.field(name).type == pa.float64():
+                batch = put_column(batch, [name], name, self._restore_column(batch.column(name), name, kind, made))
         return batch
 
     def _restore_column(self, column: pa.Array, name: str, kind: pa.DataType, made: Format) -> pa.Array:
@@ -320,50 +303,47 @@ def layout_for(
     `geographic` says whether a secret is a latitude and a longitude. With `vectors` a list that is longer than a place
     stays a column of lists: taking it apart would take time and memory.
     """
-    stages: list[Stage] = []
-    if (apart := unique_names(table.schema.names)) is not None:
-        stages.append(apart)
-    names = list(apart.names if apart is not None else table.schema.names)
-    wanted = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
-    building = _LayoutBuilder(table, stages, geographic=geographic, reading=reading, vectors=vectors and not geographic)
-    geometry = geometry_in(table.schema) if KEY in (table.schema.metadata or {}) else None
+    vectors, geometry = vectors and not geographic, geometry_in(table.schema)
+    building = _LayoutBuilder(table, reading, geometry, geographic=geographic, vectors=vectors)
+    names = list(table.schema.names)
+    if (apart := unique_names(names)) is not None:
+        building.stages.append(apart)
+        names = list(apart.names)
+    wanted = [columns] if isinstance(columns, str) else columns
     if wanted is None:
         wanted = _usual_columns(names, geometry, table, reading)
-    if wanted is None and vectors and not geographic and len(names) == 1 and holds_vectors(table.schema.field(0).type):
+    if wanted is None and vectors and len(names) == 1 and holds_vectors(table.schema.field(0).type):
         wanted = names
     if wanted is None:
         return replace(building.layout(None), point=table.point)
     paths = [_path(name, names) for name in expand_names(wanted, names)]
     if any(head not in names for head, _ in paths):
         return building.layout(wanted)  # the check of columns says which is not there
-    flat = building.flatten_paths(paths, geometry)
+    flat = building.flatten_paths(paths)
     _refuse_unclear(flat, names, table)
-    commas = frozenset(names[number] for number in table.commas if number < len(names) and names[number] in flat)
-    building.numbers(flat, commas)
-    building.projected(flat, geometry)
+    building.read_numbers(flat, frozenset(names[number] for number in table.commas if number < len(names)) & set(flat))
+    building.project(flat)
     return building.layout(flat)
 
 
 def _usual_columns(
     names: Sequence[str], geometry: Geometry | None, table: TableInfo, reading: Reading
-) -> list[str] | None:
+) -> Sequence[str] | None:
     """Return the columns of the secret where none were named; None leaves the choice to the usual names."""
     if geometry is not None:
         return [geometry.column]
     if table.point is not None:
         projected = reading.crs is not None and not is_in_degrees(reading.crs)
-        return list(table.point[::-1] if projected else table.point)  # east comes first in a projection
+        return table.point[::-1] if projected else table.point  # east comes first in a projection
     if reading.crs is not None:
-        lower = [name.strip().lower() for name in names]
-        pair = [[i for i, name in enumerate(lower) if name in usual] for usual in (EAST, NORTH)]
-        if [len(found) for found in pair] != [1, 1]:
+        if (pair := find_pair(names, EAST, NORTH)) is None:
             raise InvalidInput(
                 f"say which columns hold the coordinates of {reading.crs}, east first: --columns x,y. "
                 f"{available_columns(names)}"
             )
-        return [names[found[0]] for found in pair]
+        return pair
     if table.usual is not None and (reading.scale != 1.0 or table.has_odd_numbers):
-        return list(table.usual(names))
+        return table.usual(names)
     return None
 
 
@@ -384,37 +364,39 @@ def _refuse_unclear(flat: Sequence[str], names: Sequence[str], table: TableInfo)
                 raise InvalidInput(f"the column {name!r} {reason}")
 
 
+@dataclass
 class _LayoutBuilder:
     """The stages so far."""
 
-    def __init__(
-        self, table: TableInfo, stages: list[Stage], *, geographic: bool, reading: Reading, vectors: bool
-    ) -> None:
-        self._table, self._stages = table, stages
-        self._geographic, self._reading, self._vectors = geographic, reading, vectors
-        self._packed = 0  # the length of the lists that stay whole
-        self._notes: list[str] = []
-        self._reads = "number"
-        self._point: tuple[str, str] | None = None
+    table: TableInfo
+    reading: Reading
+    geometry: Geometry | None
+    geographic: bool
+    vectors: bool
+    stages: list[Stage] = field(default_factory=list)
+    packed: int = 0  # the length of the lists that stay whole
+    notes: list[str] = field(default_factory=list)
+    reads: str = "number"
+    point: tuple[str, str] | None = None
 
     def layout(self, columns: Sequence[str] | None) -> ColumnLayout:
         chosen = None if columns is None else tuple(columns)
-        width = None if chosen is None else self._packed or len(chosen)
-        return ColumnLayout(tuple(self._stages), chosen, self._point, self._reads, tuple(self._notes), width)
+        width = None if chosen is None else self.packed or len(chosen)
+        return ColumnLayout(tuple(self.stages), chosen, self.point, self.reads, tuple(self.notes), width)
 
     def _schema(self) -> pa.Schema:
-        return ColumnLayout(tuple(self._stages)).flat(empty_batch(self._table.schema)).schema
+        return self.layout(None).flat_schema(self.table.schema)
 
     def _first(self) -> pa.RecordBatch:
-        return ColumnLayout(tuple(self._stages)).flat(self._table.first())
+        return self.layout(None).flat(self.table.first())
 
-    def flatten_paths(self, paths: list[Path], geometry: Geometry | None) -> list[str]:
+    def flatten_paths(self, paths: list[Path]) -> list[str]:
         """Take every wanted column out of structs, lists and geometries; return the names they have then."""
         while any(steps for _, steps in paths):
             paths = self._one_step(paths)
         flat: list[str] = []
         for name, _ in paths:
-            flat += self._whole(name, geometry, alone=len(paths) == 1)
+            flat += self._whole(name, alone=len(paths) == 1)
         return flat
 
     def _one_step(self, paths: list[Path]) -> list[Path]:
@@ -423,14 +405,12 @@ class _LayoutBuilder:
         first = [steps[0] for name, steps in paths if name == head and steps]
         kind = self._schema().field(head).type
         if all(isinstance(step, str) for step in first):
-            keys = tuple(dict.fromkeys(str(step) for step in first))
-            order = self._fields(head, kind, keys)
-            self._stages.append(StructFields(head, keys, order))
+            self._take_fields(head, kind, tuple(dict.fromkeys(str(step) for step in first)))
         else:
             if not is_list(kind) or not all(isinstance(step, int) for step in first):
                 raise InvalidInput(f"the column {head!r} holds {kind}, which has no numbered items.")
-            places = tuple(dict.fromkeys(int(step) for step in first))
-            self._items(head, kind, places, longer=True)
+            self.notes.append(f"Of the lists in {head!r}, items that are not protected were left out.")
+            self.stages.append(ListItems(head, tuple(dict.fromkeys(int(step) for step in first)), kind, longer=True))
         return [
             (f"{name}.{steps[0]}" if isinstance(steps[0], str) else f"{name}[{steps[0]}]", steps[1:])
             if name == head and steps
@@ -438,42 +418,37 @@ class _LayoutBuilder:
             for name, steps in paths
         ]
 
-    def _fields(self, head: str, kind: pa.DataType, keys: Sequence[str]) -> tuple[str, ...]:
+    def _take_fields(self, head: str, kind: pa.DataType, keys: tuple[str, ...]) -> None:
         if not pa.types.is_struct(kind):
             raise InvalidInput(f"the column {head!r} holds {kind} and no struct: it has no field {keys[0]!r}.")
-        order = tuple(kind.field(number).name for number in range(kind.num_fields))
+        order = tuple(field.name for field in kind)
         for key in keys:
             if key not in order:
                 raise InvalidInput(f"no field {key!r} in the column {head!r}. Its fields are {', '.join(order)}.")
-        return order
+        self.stages.append(StructFields(head, keys, order))
 
-    def _items(self, head: str, kind: pa.DataType, places: tuple[int, ...], *, longer: bool) -> None:
-        if longer:
-            self._notes.append(f"Of the lists in {head!r}, items that are not protected were left out.")
-        self._stages.append(ListItems(head, places, kind, longer))
-
-    def _whole(self, name: str, geometry: Geometry | None, *, alone: bool) -> list[str]:
+    def _whole(self, name: str, *, alone: bool) -> list[str]:
         """Return the flat columns of one that was named as a whole."""
         kind = self._schema().field(name).type
         if is_list(kind):
             width = self._width(name, kind)
-            if self._vectors and alone and width > WIDEST_PLACE and holds_vectors(kind):
-                self._packed = width
+            if self.vectors and alone and width > WIDEST_PLACE and holds_vectors(kind):
+                self.packed = width
                 return [name]
-            self._items(name, kind, tuple(range(width)), longer=False)
+            self.stages.append(ListItems(name, tuple(range(width)), kind))
             return [f"{name}[{place}]" for place in range(width)]
         if pa.types.is_struct(kind):
             keys = self._coordinates(name, kind)
-            self._stages.append(StructFields(name, keys, self._fields(name, kind, keys)))
+            self._take_fields(name, kind, keys)
             return [f"{name}.{key}" for key in keys]
-        if _is_binary(kind) and alone:
-            return self._points(name, geometry)
+        if _holds_wkb(kind) and alone:
+            return self._points(name)
         return [name]
 
     def _width(self, name: str, kind: pa.DataType) -> int:
         if pa.types.is_fixed_size_list(kind):
             return int(kind.list_size)
-        if self._geographic:
+        if self.geographic:
             return 2
         first: Any = self._first().column(name)
         lengths = [int(length) for length in lengths_of(first.slice(0, 1000)) if length > 0]
@@ -482,55 +457,54 @@ class _LayoutBuilder:
         return max(set(lengths), key=lengths.count)
 
     def _coordinates(self, name: str, kind: pa.DataType) -> tuple[str, ...]:
-        order = [kind.field(number).name for number in range(kind.num_fields)]
+        order = [field.name for field in kind]
         pairs: list[tuple[Sequence[str], Sequence[str]]] = [(EAST, NORTH)]
-        if self._geographic and self._reading.crs is None:
+        if self.geographic and self.reading.crs is None:
             pairs = [(LATITUDES, LONGITUDES), (NORTH[:1], EAST[:1])]
-        for first, second in pairs:
-            found = [[key for key in order if key.lower() in usual] for usual in (first, second)]
-            if [len(part) for part in found] == [1, 1]:
-                return found[0][0], found[1][0]
+        for words in pairs:
+            if (found := find_pair(order, *words)) is not None:
+                return found
         example = ",".join(f"{name}.{key}" for key in order[:2])
         raise InvalidInput(f"the column {name!r} is a struct: name the fields that are meant, such as {example}.")
 
-    def _points(self, name: str, geometry: Geometry | None) -> list[str]:
-        ours = geometry if geometry is not None and geometry.column == name else None
+    def _points(self, name: str) -> list[str]:
+        ours = self.geometry if self.geometry is not None and self.geometry.column == name else None
         crs = self._crs(ours)
         if ours is not None and ours.encoding.upper() != "WKB":
             raise InvalidInput(f"the geometry {name!r} is encoded as {ours.encoding}, and WKB points can be read.")
-        degrees = self._geographic and crs is None
+        degrees = self.geographic and crs is None
         columns = (f"{name}.lat", f"{name}.lon") if degrees else (f"{name}.x", f"{name}.y")
         if ours is not None and ours.covering:
-            self._stages.append(DropColumns(ours.covering))
-            self._notes.append(
+            self.stages.append(DropColumns(ours.covering))
+            self.notes.append(
                 f"Left out: {', '.join(ours.covering)}, the bounding boxes of the rows, which are the true places."
             )
         stated = crs or (None if ours is None else ours.stated)  # the output says what the table said
         undefined = ours is not None and ours.undefined and stated is None
-        self._stages.append(WkbPoints(name, columns, degrees, stated, file=ours is not None, undefined=undefined))
-        self._reads = "point"
-        self._point = columns if degrees else None
+        self.stages.append(WkbPoints(name, columns, degrees, stated, file=ours is not None, undefined=undefined))
+        self.reads = "point"
+        self.point = columns if degrees else None
         return list(columns)
 
     def _crs(self, geometry: Geometry | None) -> str | None:
-        return self._reading.crs or (None if geometry is None else geometry.crs)
+        return self.reading.crs or (None if geometry is None else geometry.crs)
 
-    def numbers(self, flat: Sequence[str], commas: frozenset[str]) -> None:
+    def read_numbers(self, flat: Sequence[str], commas: frozenset[str]) -> None:
         """Scale numbers, and read decimal commas."""
-        scale = self._reading.scale
+        scale = self.reading.scale
         if scale == 1.0 and not commas:
             return
         schema = self._schema()
-        if self._packed:
-            raise InvalidInput(f"--scale is for columns of numbers, and {flat[0]!r} holds lists of {self._packed}.")
+        if self.packed:
+            raise InvalidInput(f"--scale is for columns of numbers, and {flat[0]!r} holds lists of {self.packed}.")
         kinds = {name: schema.field(name).type for name in flat if scale != 1.0 or name in commas}
         texts = [name for name, kind in kinds.items() if is_text(kind)]
         whole = {name for name, kind in kinds.items() if pa.types.is_integer(kind)}
         if scale != 1.0 and texts:
             first = self._first()
             whole |= {name for name in texts if is_whole(first.column(name))}
-        self._stages.append(NumberColumns(kinds, commas, scale, frozenset(whole) if scale != 1.0 else frozenset()))
-        if scale != 1.0 and self._geographic and self._reading.crs is None:
+        self.stages.append(NumberColumns(kinds, commas, scale, frozenset(whole) if scale != 1.0 else frozenset()))
+        if scale != 1.0 and self.geographic and self.reading.crs is None:
             self._check_scale(flat)
 
     def _check_scale(self, flat: Sequence[str]) -> None:
@@ -539,24 +513,24 @@ class _LayoutBuilder:
         sizes = [np.abs(numbers_of(first.column(name), name)) for name in flat]
         if all(np.nanmax(size, initial=0.0) < SPOT for size in sizes):
             raise InvalidInput(
-                f"with --scale {self._reading.scale:g} all of the first rows lie within {SPOT:g} degrees of latitude 0 "
+                f"with --scale {self.reading.scale:g} all of the first rows lie within {SPOT:g} degrees of latitude 0 "
                 "and longitude 0: are the numbers stored as degrees already?"
             )
 
-    def projected(self, flat: Sequence[str], geometry: Geometry | None) -> None:
+    def project(self, flat: Sequence[str]) -> None:
         """Go from projected coordinates to the Earth."""
-        crs = self._crs(geometry if geometry is not None and f"{geometry.column}.x" in flat else None)
+        crs = self._crs(self.geometry if self.geometry is not None and f"{self.geometry.column}.x" in flat else None)
         if crs is None:
             return
-        if not self._geographic:
+        if not self.geographic:
             raise InvalidInput(f"--crs {crs} is for guarantees per kilometre on the Earth: drop --metric or --crs.")
         if len(flat) != 2:
             raise InvalidInput(f"coordinates of {crs} are two columns, east and north, got {', '.join(flat)}.")
         stage = projection(crs, (flat[0], flat[1]))
         stage.check_area(self._first())
-        self._stages.append(stage)
-        self._reads = f"place of {crs}"
-        self._notes.append(
+        self.stages.append(stage)
+        self.reads = f"place of {crs}"
+        self.notes.append(
             f"Coordinates of {crs} were taken to the Earth and reports back. The guarantee is about kilometres on the "
             "Earth, not about lengths in the projection; reports are projected by a rule that knows nothing else, so "
             "it holds for what is written."
@@ -595,7 +569,7 @@ def _path(name: str, names: Sequence[str]) -> Path:
     return name, []
 
 
-def _is_binary(kind: pa.DataType) -> bool:
+def _holds_wkb(kind: pa.DataType) -> bool:
     if isinstance(kind, pa.BaseExtensionType):
         return bool(kind.extension_name == "geoarrow.wkb")
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

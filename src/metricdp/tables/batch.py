@@ -7,9 +7,10 @@ before anything is drawn, the mechanism draws once for the whole batch, and the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from metricdp.tables.values import (
     plain,
     plain_type,
     report_kind,
+    row_names,
     rows_of,
     texts_in,
     whole,
@@ -282,7 +284,6 @@ def _cell_text(scalar: Any) -> str:
     return repr(value) if isinstance(value, str) else f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-ROWS_NAMED = 10
 PIECE = 4 << 20  # bytes of text that are cut into words at once
 
 
@@ -333,7 +334,7 @@ def _mask_without(gone: Integers, rows: int) -> pa.Array:
     return pa.array(mask)
 
 
-def secret_columns(batch: Any, task: TableTask) -> list[pa.Array]:
+def secret_columns(batch: Any, task: TableTask | ColumnGroup) -> list[pa.Array]:
     """Return the columns of the secret."""
     return [whole(batch.column(name)) for name in task.columns]
 
@@ -450,14 +451,11 @@ def _lengths(texts: pa.Array) -> Any:
 def _protect(
     arrays: Sequence[pa.Array], task: TableTask, rng: Randomness | Draws, first_row: int, portion: Portion, table: str
 ) -> BatchReports:
-    parts, start = [], 0
+    left, parts = iter(arrays), []
     for group in task.groups:
-        own = arrays[start : start + len(group.columns)]
+        own = list(islice(left, len(group.columns)))
         parts.append((group, own, secrets_of(own, group, first_row, table)))
-        start += len(own)
-    good: Booleans = parts[0][2].good
-    for _, _, secrets in parts[1:]:
-        good = good & secrets.good
+    good: Booleans = np.logical_and.reduce([secrets.good for _, _, secrets in parts])
     asked = portion.kept
     bad = np.flatnonzero(~good if asked is None else ~good & asked)
     if bad.size and task.on_error == "fail":
@@ -474,7 +472,7 @@ def _protect(
     columns: list[pa.Array] = []
     for position, (group, own, secrets) in enumerate(parts):
         row_mechanisms = [other.groups[position].mechanism for other in portion.tasks] or [group.mechanism]
-        sampler = _RowSampler(row_mechanisms, number, source)
+        sampler = partial(_sample, row_mechanisms, number, source)
         columns += _reports(group, own, secrets, None if wanted.all() else wanted, sampler)
     contents = tuple(secrets.content for _, _, secrets in parts)
     left_out = None if asked is None else np.flatnonzero(~asked)
@@ -503,50 +501,39 @@ def _radii(task: TableTask, portion: Portion) -> tuple[Floats, ...]:
     )
 
 
-@dataclass(frozen=True, repr=False)
-class _RowSampler:
-    """What rows are drawn from: one mechanism, or one for every number."""
-
-    mechanisms: Sequence[Mechanism]
-    number: Integers | None
-    rng: Randomness
-
-    def sample(self, values: Any, space: Space) -> Any:
-        """Return a report for every secret, each from the mechanism of its number."""
-        if self.number is None or len(self.mechanisms) == 1:
-            return self.mechanisms[0].sample(values, rng=self.rng)
-        order = np.argsort(self.number, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(self.number[order])) + 1)
-        result: Any = None
-        for rows in parts:
-            own = mark_checked(values[rows], space)
-            drawn = np.asarray(self.mechanisms[int(self.number[rows[0]])].sample(own, rng=self.rng))
-            result = np.empty((len(values), *drawn.shape[1:]), drawn.dtype) if result is None else result
-            result[rows] = drawn
-        return result
+def _sample(mechanisms: Sequence[Mechanism], number: Integers | None, rng: Randomness, values: Any) -> Any:
+    """Return a report for every secret, from the only mechanism or from that of its number."""
+    if number is None or len(mechanisms) == 1:
+        return mechanisms[0].sample(values, rng=rng)
+    order = np.argsort(number, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
+    result: Any = None
+    for rows in parts:
+        own = mark_checked(values[rows], mechanisms[0].inputs)
+        drawn = np.asarray(mechanisms[int(number[rows[0]])].sample(own, rng=rng))
+        result = np.empty((len(values), *drawn.shape[1:]), drawn.dtype) if result is None else result
+        result[rows] = drawn
+    return result
 
 
 def _reports(
-    group: ColumnGroup, arrays: Sequence[pa.Array], secrets: Secrets, good: Booleans | None, distribution: _RowSampler
+    group: ColumnGroup,
+    arrays: Sequence[pa.Array],
+    secrets: Secrets,
+    good: Booleans | None,
+    sample: Callable[[Any], Any],
 ) -> list[pa.Array]:
     """Return the report columns of one group; rows that are not good are null."""
     outputs, values = group.mechanism.outputs, secrets.of(good)
+    given = dict(zip(group.columns, (array.type for array in arrays), strict=True))
+    kinds = [report_type(given[name], group) if name in given else _own_type(group) for name in group.reports]
+    if not len(values):
+        return [pa.nulls(len(secrets.good), kind) for kind in kinds]
+    drawn = sample(values)
     if group.packed and not outputs.is_text:
-        kind = report_type(arrays[0].type, group)
-        if not len(values):
-            return [pa.nulls(len(secrets.good), kind)]
-        drawn = distribution.sample(values, group.mechanism.inputs)
-        return [lists_of(np.asarray(outputs.decode(drawn), dtype=np.float64), kind, good)]
-    if len(values):
-        drawn = distribution.sample(values, group.mechanism.inputs)
-        made = [_scatter(column, good) for column in _decode_reports(outputs, drawn)]
-    else:
-        made = [pa.nulls(len(secrets.good), pa.string() if outputs.is_text else pa.float64())] * outputs.width
-    kinds = dict(zip(group.columns, (array.type for array in arrays), strict=True))
-    return [
-        _cast_array(column, report_type(kinds[name], group) if name in kinds else _own_type(group))
-        for name, column in zip(group.reports, made, strict=True)
-    ]
+        return [lists_of(np.asarray(outputs.decode(drawn), dtype=np.float64), kinds[0], good)]
+    made = (_scatter(column, good) for column in _decode_reports(outputs, drawn))
+    return [_cast_array(column, kind) for kind, column in zip(kinds, made, strict=True)]
 
 
 def _decode_reports(outputs: Space, drawn: Any) -> list[pa.Array]:
@@ -583,8 +570,7 @@ def _text_refusal(group: ColumnGroup, secrets: Secrets, bad: Integers, first_row
     space: Any = secrets.space
     unknown, costly = space.violations(secrets.values)
     rows = bad[unknown[bad] if unknown[bad].any() else costly[bad]] + first_row
-    named = ", ".join(str(row) for row in rows[:ROWS_NAMED]) + (", ..." if rows.size > ROWS_NAMED else "")
-    where = f"row {named}" if rows.size == 1 else f"{rows.size:,} rows so far: {named}"
+    where = f"row {rows[0]}" if rows.size == 1 else f"{rows.size:,} rows so far: {row_names(rows)}"
     kept, column = tuple(int(row) for row in rows[:1000]), group.columns[0]
     if not unknown[bad].any():
         return OutOfDomain(
@@ -603,10 +589,7 @@ def _text_refusal(group: ColumnGroup, secrets: Secrets, bad: Integers, first_row
 
 def _refusal(rows: Integers, rule: str, shown: str) -> OutOfDomain:
     """Return the error that names bad rows: the rule they break, and what they hold only where that was asked for."""
-    more = ""
-    if rows.size > 1:
-        named = ", ".join(str(row) for row in rows[:ROWS_NAMED])
-        more = f" {rows.size} rows are bad so far: {named}{', ...' if rows.size > ROWS_NAMED else ''}."
+    more = f" {rows.size} rows are bad so far: {row_names(rows)}." if rows.size > 1 else ""
     return OutOfDomain(
         f"row {rows[0]} (the first is row 0) holds no secret of this mechanism: {_sentence(rule)}{more} "
         + (f"It holds: {_sentence(shown)} " if shown else "")

@@ -23,9 +23,8 @@ from metricdp.tables.batch import (
     mark_table,
     protect,
     report_type,
-    secret_columns,
 )
-from metricdp.tables.charging import Draw, charge_reports, log_notes
+from metricdp.tables.charging import charge_reports, log_notes
 from metricdp.tables.disclosure.checks import SanityCheck, check_sanity, inspect_table, log_findings
 from metricdp.tables.disclosure.findings import SAMPLED_FROM, Findings, inspected_rows, rows_sampled, sample_rows
 from metricdp.tables.disclosure.hidden_values import compact
@@ -35,7 +34,10 @@ from metricdp.tables.people import PeopleCounter, spending_in
 from metricdp.tables.pipeline import replace
 from metricdp.tables.plan import TableRequest, TableTask
 from metricdp.tables.results import composed
-from metricdp.tables.values import whole
+from metricdp.tables.values import row_names, whole
+
+Inspection = tuple[Findings, list[SanityCheck | None]]
+Inspect = Callable[[str | None], Inspection]  # called with the column of persons
 
 
 @dataclass(frozen=True)
@@ -119,39 +121,49 @@ def _is_pandas(frame: Any) -> bool:
     return all(hasattr(frame, name) for name in ("attrs", "columns", "index"))
 
 
-def _charged_reports(
-    request: TableRequest, task: TableTask, column: Callable[[str], Any], names: list[str], draw: Draw
+def _protect(
+    request: TableRequest, task: TableTask, names: list[str], column: Callable[[str], pa.Array], inspect: Inspect
 ) -> BatchReports:
     """Return the reports of a table in memory, charged where there is a ledger, and log what everybody spends."""
-    persons = request.persons
+    persons, person = request.persons, None if request.persons is None else request.persons.id
+
+    def draw(portion: Portion) -> BatchReports:
+        found, sanity = inspect(person)
+        log_findings(found)
+        drawn = protect([column(name) for name in task.columns], task, rng=request.rng, portion=portion)
+        check_sanity(sanity, drawn.contents, drawn.bad)
+        return drawn
+
+    rows = len(column(task.columns[0]))
+    if rows == 0:
+        raise InvalidInput("the table is empty: there is no row to protect.")
     if persons is None:
-        return draw(ALL)
-    counter = PeopleCounter(persons.id, names)
-    table = pa.table({persons.id: column(persons.id)})
-    if not persons.needs_counts:
-        counter.add(table)
-        log_notes(composed(task.guarantee, counter.people, None, task.texts)[:1])
-        return draw(ALL)
-    spending = spending_in([table], persons, names, task)
-    log_notes(composed(task.guarantee, None, spending, task.texts))
-    return charge_reports(spending, table, task, draw, request.rng)
+        made = draw(ALL)
+    else:
+        counter = PeopleCounter(persons.id, names)
+        table = pa.table({persons.id: column(persons.id)})
+        if persons.needs_counts:
+            spending = spending_in([table], persons, names, task)
+            log_notes(composed(task.guarantee, None, spending, task.texts))
+            made = charge_reports(spending, table, task, draw, request.rng)
+        else:
+            counter.add(table)
+            log_notes(composed(task.guarantee, counter.people, None, task.texts)[:1])
+            made = draw(ALL)
+    if made.bad.size:
+        done = "dropped" if task.on_error == "drop" else "emptied"
+        text = f"{made.bad.size} of {rows} rows held no legal secret and were {done}: rows {row_names(made.bad)}"
+        logging.getLogger("metricdp").warning("%s", text)
+    return made
 
 
 def _perturb_arrow(frame: Any, request: TableRequest) -> Any:
     task = request.task(frame.schema.names, lambda: frame.schema)
-    _refuse_empty(frame.num_rows)
-
-    def draw(portion: Portion) -> BatchReports:
-        found, sanity = inspect_table(
-            frame.slice(0, inspected_rows(task.width)), task, person=_person_column(request), rows=frame
-        )
-        log_findings(found)
-        drawn = protect(secret_columns(frame, task), task, rng=request.rng, portion=portion)
-        check_sanity(sanity, drawn.contents, drawn.bad)
-        return drawn
-
-    protected = _charged_reports(request, task, frame.column, frame.schema.names, draw)
-    _log(protected, task, frame.num_rows)
+    first = frame.slice(0, inspected_rows(task.width))
+    protected = _protect(
+        request, task, frame.schema.names, lambda name: whole(frame.column(name)),
+        lambda person: inspect_table(first, task, person=person, rows=frame),
+    )  # fmt: skip
     result = replace(frame, task, protected)
     return mark_table(result) if is_simulated(request.rng) else result
 
@@ -184,21 +196,13 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: TableRequest) -> Any:
 
     rng = request.rng
     task = request.task(wrapped.columns, lambda: _kinds(wrapped))
-    _refuse_empty(len(wrapped))
 
     @cache
     def column(name: str) -> pa.Array:
         return _arrow(wrapped.get_column(name), name)
 
-    def draw(portion: Portion) -> BatchReports:
-        found, sanity = _inspect_first(wrapped, task, _person_column(request))
-        log_findings(found)
-        drawn = protect([column(name) for name in task.columns], task, rng=rng, portion=portion)
-        check_sanity(sanity, drawn.contents, drawn.bad)
-        return drawn
-
-    protected = _charged_reports(request, task, column, list(wrapped.columns), draw)
-    _log(protected, task, len(wrapped))
+    names = list(wrapped.columns)
+    protected = _protect(request, task, names, column, lambda person: _inspect(wrapped, task, person))
     reports = pa.table(dict(zip(task.reports, protected.columns, strict=True)))
     fresh = nw.from_arrow(reports, backend=wrapped.implementation)
     kinds = {name: column(name).type for name in task.columns}
@@ -240,17 +244,12 @@ def _vectors_like(given: Any, made: Any) -> Any:
     return made.map(lambda item: None if item is None else item.tolist()) if lists else made
 
 
-def _person_column(request: TableRequest) -> str | None:
-    """Return the column of persons, which is known to be one."""
-    return None if request.persons is None else request.persons.id
-
-
 def _kinds(wrapped: Any) -> pa.Schema:
     """Return names and types of a data frame, as far as its first rows show them."""
     return _first_rows(wrapped.head(SAMPLED_FROM)).schema
 
 
-def _inspect_first(frame: Any, task: TableTask, person: str | None) -> tuple[Findings, list[SanityCheck | None]]:
+def _inspect(frame: Any, task: TableTask, person: str | None) -> Inspection:
     first = _first_rows(frame.head(inspected_rows(task.width)))
     if len(frame) <= inspected_rows(task.width):
         return inspect_table(first, task, person=person)
@@ -355,21 +354,3 @@ def _arrow(series: Any, name: str) -> pa.Array:
     except (pa.ArrowException, OverflowError):
         pass  # its words would show a value
     raise InvalidInput(f"the column {name!r} mixes kinds of values, such as text and numbers: make them one kind.")
-
-
-def _refuse_empty(rows: int) -> None:
-    if rows == 0:
-        raise InvalidInput("the table is empty: there is no row to protect.")
-
-
-def _log(protected: BatchReports, task: TableTask, rows: int) -> None:
-    if protected.bad.size:
-        named = ", ".join(str(row) for row in protected.bad[:10])
-        logging.getLogger("metricdp").warning(
-            "%d of %d rows held no legal secret and were %s: rows %s%s",
-            protected.bad.size,
-            rows,
-            "dropped" if task.on_error == "drop" else "emptied",
-            named,
-            ", ..." if protected.bad.size > 10 else "",
-        )

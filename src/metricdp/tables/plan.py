@@ -178,39 +178,28 @@ def person_limits(people: People, guarantee: AnyGuarantee | None) -> PersonLimit
         if budget is not None or people.allocation is not None or people.max_rows is not None:
             raise InvalidInput("a budget is for all rows of a person: name the column of persons with --id.")
         return None
-    amount = parse_amount(budget, guarantee) if isinstance(budget, str) else _sum_budget(budget, guarantee)
-    return PersonLimits(**{**vars(people), "budget": amount})
+    return PersonLimits(**{**vars(people), "budget": None if budget is None else parse_amount(budget, guarantee)})
 
 
-def parse_amount(budget: str, guarantee: AnyGuarantee | None) -> float:
-    """Return a budget in the unit of a guarantee, or of all parts of one: 40/km, or 3/km2 where it is rho."""
-    if isinstance(guarantee, Guarantee) and (unit := _unit_of_parts(guarantee)) is not None:
-        found = _sum_budget(parse_epsilon(budget, unit), guarantee)
-        assert found is not None
-        return found
-    read = parse_rho if isinstance(guarantee, ConcentratedGuarantee) else parse_epsilon
-    return read(budget, "" if guarantee is None else guarantee.unit)
+def parse_amount(budget: float | str, guarantee: AnyGuarantee | None) -> float:
+    """Return a budget in the unit of a guarantee: 40/km, or 3/km2 where it is rho.
 
-
-def _unit_of_parts(guarantee: Guarantee) -> str | None:
-    """Return the unit that all parts of a product have; None where it is no product."""
-    if guarantee.unit or not guarantee.parts:
-        return None
-    units = dict.fromkeys(part.unit for part in guarantee.parts)
+    One for the parts of a product, all of one unit, becomes one for their sum.
+    """
+    parts = guarantee.parts if isinstance(guarantee, Guarantee) and not guarantee.unit else ()
+    units = list(dict.fromkeys(part.unit for part in parts))
     if len(units) > 1:
         shown = ", ".join(f"per {unit}" if unit else "without a unit" for unit in units)
         raise InvalidInput(
             f"a budget is in one unit, and the parts of this product are {shown}: charge a ledger whose policy has a "
             "limit for each of them (--ledger), or keep fewer rows of every person (--max-rows)."
         )
-    return next(iter(units))
-
-
-def _sum_budget(budget: float | None, guarantee: AnyGuarantee | None) -> float | None:
-    """Return a budget for the parts of a product, all of one unit, as one for their sum."""
-    if budget is None or not isinstance(guarantee, Guarantee) or _unit_of_parts(guarantee) is None:
+    if isinstance(budget, str):
+        read = parse_rho if isinstance(guarantee, ConcentratedGuarantee) else parse_epsilon
+        budget = read(budget, units[0] if units else "" if guarantee is None else guarantee.unit)
+    if not isinstance(guarantee, Guarantee) or not parts:
         return budget
-    total = sum(Fraction(part.epsilon) for part in guarantee.parts)
+    total = sum(Fraction(part.epsilon) for part in parts)
     return round_down(Fraction(budget) / total * Fraction(guarantee.epsilon))
 
 

@@ -285,6 +285,11 @@ def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.
     return column.cast(pa.large_string())
 
 
+def row_names(rows: Any, most: int = 10) -> str:
+    """Return the first of the numbers of rows, for a message."""
+    return ", ".join(str(row) for row in rows[:most]) + (", ..." if len(rows) > most else "")
+
+
 def first_non_utf8_row(column: pa.Array) -> int | None:
     """Return the first row of a column of text whose bytes are no UTF-8; None where all are."""
     with suppress(pa.ArrowInvalid):

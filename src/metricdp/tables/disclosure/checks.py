@@ -22,7 +22,7 @@ from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.metrics import Haversine, Lp, exponent_of
-from metricdp.tables.batch import Secrets, rows_in, secrets_of
+from metricdp.tables.batch import rows_in, secret_columns, secrets_of
 from metricdp.tables.disclosure.findings import (
     ColumnFinding,
     Findings,
@@ -38,7 +38,7 @@ from metricdp.tables.disclosure.findings import (
 from metricdp.tables.disclosure.shapes import names_place, text_kind
 from metricdp.tables.disclosure.trim import trim_table
 from metricdp.tables.plan import ColumnGroup, TableTask, available_columns, is_geographic
-from metricdp.tables.values import codes_of, drop_views, whole
+from metricdp.tables.values import codes_of, decode, drop_views, row_names, whole
 
 PROJECTED = "place of "  # how a group reads places of a named coordinate system
 FORCE_HINT = "If it is right, say so with force=True (--force)."
@@ -49,6 +49,7 @@ TAIL, WIDE = 0.005, 20.0  # in other metrics: beyond the inner 99 %, by twenty t
 NAMED_ROWS = 10
 FEW = 3  # rows that fit exchanged: one or two may be anything
 RADIANS = np.array([np.pi / 2, np.pi])
+NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 COLUMNS_OF_CELLS, ROWS_OF_CELLS = 720, 180  # one degree each; longitudes go round once in either direction
 
 
@@ -91,53 +92,40 @@ class SanityCheck:
         Rows without a legal secret (`bad`) are not in the output: all that is asked is whether they look exchanged.
         Most batches are ruled out by their smallest and largest numbers: a city is never near (0, 0).
         """
-        empty = np.empty(0, dtype=np.int64)
-        exchanged = empty
+        exchanged = NO_ROWS
         if bad.size:
             size = np.abs(values[bad])
             if self.on_earth:
                 exchanged = bad[(size[:, 0] > 90.0) & (size[:, 0] <= 180.0) & (size[:, 1] <= 90.0)]
             values = values.copy()
             values[bad] = np.nan
-        seen, at = values, None
+        seen, at = values, np.arange(len(values))
         low, high = _column_ranges(values)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            known = np.isfinite(values).all(axis=1)
-            seen, at = values[known], np.flatnonzero(known)
+            at = np.flatnonzero(np.isfinite(values).all(axis=1))
+            seen = values[at]
             low, high = _column_ranges(seen)
-        if not len(seen):
-            return BatchStatistics(len(values), 0, low, high, True, empty, empty, empty, empty, exchanged, 0)
         equal = values.shape[1] == 2 and low[0] == low[1] and bool(np.array_equal(seen[:, 0], seen[:, 1]))
-        if not self.on_earth:
-            return self._outlier_statistics(values, seen, at, (low, high, equal))
-
-        def chosen(mask: Booleans) -> Integers:
-            found = np.flatnonzero(mask)
-            return found if at is None else at[found]
-
-        around = (low <= 0.0).all() and (high >= 0.0).all()
-        zero_rows = chosen((seen == 0.0).all(axis=1)) if around else empty
+        zero_rows = cells = counts = firsts = NO_ROWS
         small = 0
-        if (low <= RADIANS).all() and (high >= -RADIANS).all():
-            small = int((np.abs(seen) <= RADIANS).all(axis=1).sum())
-        cells, counts, firsts = _cells(seen, low, high)
-        firsts = firsts if at is None else at[firsts]
+        if self.on_earth and len(seen):
+            if (low <= 0.0).all() and (high >= 0.0).all():
+                zero_rows = at[(seen == 0.0).all(axis=1)]
+            if (low <= RADIANS).all() and (high >= -RADIANS).all():
+                small = int((np.abs(seen) <= RADIANS).all(axis=1).sum())
+            cells, counts, first = _cells(seen, low, high)
+            firsts = at[first]
+        elif self.limits is not None and ((low < self.limits[0]) | (high > self.limits[1])).any():
+            outside = at[((seen < self.limits[0]) | (seen > self.limits[1])).any(axis=1)]  # as a cell of their own
+            cells, counts, firsts = np.array([0]), np.array([len(outside)]), outside[:1]
         return BatchStatistics(
             len(values), len(seen), low, high, equal, cells, counts, firsts, zero_rows, exchanged, small
         )
 
-    def _outlier_statistics(
-        self, values: Floats, seen: Floats, at: Integers | None, ends: tuple[Floats, Floats, bool]
-    ) -> BatchStatistics:
-        """Gather rows beyond the limits as if they were a cell of their own."""
-        outside: Integers = np.empty(0, dtype=np.int64)
-        low, high, equal = ends
-        if self.limits is not None and ((low < self.limits[0]) | (high > self.limits[1])).any():
-            outside = np.flatnonzero(((seen < self.limits[0]) | (seen > self.limits[1])).any(axis=1))
-            outside = outside if at is None else at[outside]
-        counts, empty = np.array([len(outside)] if len(outside) else [], dtype=np.int64), np.empty(0, dtype=np.int64)
-        cell = np.zeros(len(counts), dtype=np.int64)
-        return BatchStatistics(len(values), len(seen), low, high, equal, cell, counts, outside[:1], empty, empty, 0)
+    @property
+    def names(self) -> str:
+        """The columns, as messages name them."""
+        return ", ".join(self.group.columns)
 
     @property
     def on_earth(self) -> bool:
@@ -146,12 +134,10 @@ class SanityCheck:
 
     def add(self, seen: BatchStatistics, first_row: int) -> None:
         """Take in the next batch, and refuse rows that are odd by themselves."""
-        columns = ", ".join(self.group.columns)
         if len(seen.zero_rows):
-            named = _row_list(seen.zero_rows + first_row)
             raise InvalidInput(
-                f"{columns} are 0 and 0 in {named}: a place in the sea that stands for a missing one. Leave such rows "
-                f"out or empty them. {FORCE_HINT}"
+                f"{self.names} are 0 and 0 in {_row_list(seen.zero_rows + first_row)}: a place in the sea that stands "
+                f"for a missing one. Leave such rows out or empty them. {FORCE_HINT}"
             )
         self.exchanged += [int(row) + first_row for row in seen.exchanged[: NAMED_ROWS - len(self.exchanged)]]
         self.beyond += len(seen.exchanged)
@@ -166,35 +152,34 @@ class SanityCheck:
 
     def check_all(self, *, constants: bool = True) -> None:
         """Refuse what all rows together show to be odd; without `constants` a column of one number is only logged."""
-        columns = ", ".join(self.group.columns)
         if self.beyond >= max(FEW, (1.0 - BULK) * self.rows):
             raise InvalidInput(
                 f"in {self.beyond:,} of {self.rows:,} rows {self.group.columns[0]} lies beyond 90 degrees and would "
-                f"fit a longitude, such as {_row_list(np.array(self.exchanged))}: are {columns} exchanged? --columns "
-                f"takes the latitude first. {FORCE_HINT}"
+                f"fit a longitude, such as {_row_list(np.array(self.exchanged))}: are {self.names} exchanged? "
+                f"--columns takes the latitude first. {FORCE_HINT}"
             )
         if self.known < ENOUGH:
             return
         few = self.group.mechanism.inputs.size is not None and not self.on_earth  # cells: many rows may share one
-        odd = "" if few else self._constant_text(columns)
+        odd = "" if few else self._constant_text()
         if odd and constants:
             raise InvalidInput(odd)
         if odd:
             logging.getLogger("metricdp").warning("%s", odd)
         if self.on_earth and self.small >= BULK * self.known:
             raise InvalidInput(
-                f"{columns} look like radians, or like degrees of a place in the open sea: multiply them by 180 / pi, "
-                f"57.29577951308232 (--scale). {FORCE_HINT}"
+                f"{self.names} look like radians, or like degrees of a place in the open sea: multiply them by "
+                f"180 / pi, 57.29577951308232 (--scale). {FORCE_HINT}"
             )
         far = self._outlying_cells()
         if far:
             count, rows = sum(count for count, _ in far), np.array(sorted(first for _, first in far))
             raise InvalidInput(
-                f"{count:,} of {self.known:,} rows lie far from all others, such as {_row_list(rows)}: their {columns} "
-                f"may have lost a digit or a sign. Repair them or leave them out. {FORCE_HINT}"
+                f"{count:,} of {self.known:,} rows lie far from all others, such as {_row_list(rows)}: their "
+                f"{self.names} may have lost a digit or a sign. Repair them or leave them out. {FORCE_HINT}"
             )
 
-    def _constant_text(self, columns: str) -> str:
+    def _constant_text(self) -> str:
         """Say which column holds one number only, or that two hold the same ones."""
         for name, low, high in zip(self.group.columns, self.low, self.high, strict=True):
             if low == high:
@@ -203,7 +188,7 @@ class SanityCheck:
                     f"filled in? {FORCE_HINT}"
                 )
         if self.equal and len(self.group.columns) == 2:
-            return f"{columns} hold the same numbers in every row: is one a copy of the other? {FORCE_HINT}"
+            return f"{self.names} hold the same numbers in every row: is one a copy of the other? {FORCE_HINT}"
         return ""
 
     def _outlying_cells(self) -> list[tuple[int, int]]:
@@ -358,12 +343,7 @@ def _connected_cells(cells: list[int]) -> list[list[int]]:
 
 
 def _row_list(rows: Integers) -> str:
-    shown = ", ".join(str(row) for row in rows[:NAMED_ROWS])
-    more = ", ..." if len(rows) > NAMED_ROWS else ""
-    return f"row{'s' if len(rows) > 1 else ''} {shown}{more} (the first is row 0)"
-
-
-NO_ROWS: Integers = np.empty(0, dtype=np.int64)
+    return f"row{'s' if len(rows) > 1 else ''} {row_names(rows)} (the first is row 0)"
 
 
 def inspect_table(
@@ -388,17 +368,16 @@ def check_first_rows(first: Any, task: TableTask, sanity: Sequence[SanityCheck |
         return
     bad = np.zeros(first.num_rows, dtype=bool)
     for group in task.groups:
-        bad |= ~secrets_of([whole(first.column(name)) for name in group.columns], group).good
+        bad |= ~secrets_of(secret_columns(first, group), group).good
     check_sanity(sanity, group_numbers(first, task), np.flatnonzero(bad))
 
 
 def group_numbers(table: Any, task: TableTask) -> list[Floats | None]:
     """Return the numbers that the secrets of every group are read from; None for words."""
-    found: list[Floats | None] = []
-    for group in task.groups:
-        text = group.mechanism.inputs.is_text
-        found.append(None if text else rows_in([whole(table.column(name)) for name in group.columns], group))
-    return found
+    return [
+        None if group.mechanism.inputs.is_text else rows_in(secret_columns(table, group), group)
+        for group in task.groups
+    ]
 
 
 def findings_in(table: Any, task: TableTask, *, person: str | None = None) -> Findings:
@@ -424,8 +403,7 @@ def _refuse_wordless(table: Any, task: TableTask) -> None:
     """Refuse a column without a single word in its first rows: it is hardly the one that is meant."""
     rows = drop_views(table)
     for name in task.columns:
-        texts = rows.column(name)
-        texts = texts.cast(texts.type.value_type) if pa.types.is_dictionary(texts.type) else texts
+        texts = decode(whole(rows.column(name)))
         filled = pc.sum(pc.greater(pc.binary_length(texts), 0)).as_py() or 0
         worded = pc.sum(pc.match_substring_regex(texts, r"[\pL\p{So}]")).as_py() or 0
         if filled and not worded:
@@ -510,13 +488,10 @@ def _secret(sample: Any, task: TableTask) -> SecretSample:
     """Return what is protected, as far as a look needs it; of a product its first part of numbers."""
     if task.texts is not None:
         return SecretSample(task.columns, None, None, geographic=False)
-    read: list[tuple[Any, Secrets]] = []
-    for group in task.groups:
-        arrays = [whole(sample.column(name)) for name in group.columns]
-        read.append((group, secrets_of(arrays, group)))
     columns = tuple(dict.fromkeys((*task.columns, *task.reports)))
-    for group, secrets in read:
-        if isinstance(secrets.content, np.ndarray):
-            return SecretSample(columns, secrets.content, None, is_geographic(group.mechanism.inputs))
-    codes = codes_of(read[0][1].content.dictionary_encode())
+    contents = [secrets_of(secret_columns(sample, group), group).content for group in task.groups]
+    for group, content in zip(task.groups, contents, strict=True):
+        if isinstance(content, np.ndarray):
+            return SecretSample(columns, content, None, is_geographic(group.mechanism.inputs))
+    codes = codes_of(contents[0].dictionary_encode())
     return SecretSample(columns, None, codes, geographic=False)

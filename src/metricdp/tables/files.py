@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,7 +83,7 @@ def perturb_files(sources: Files, call: Call) -> Summary:
     shown = _inspect_keys(paths, spec, task, id_column)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, spec, simulated=is_simulated(rng), order_key=order_key_of(place, key))
-    charge_lines: list[str] = []
+    charge_lines: tuple[str, ...] = ()
     with (
         open_request(call) as charged_request,
         begin_job(planned, resume=job_options.resume, discard=job_options.discard, key=key) as job,
@@ -90,9 +91,10 @@ def perturb_files(sources: Files, call: Call) -> Summary:
         persons = charged_request.persons
         _refuse_parts(persons)
         if not job.finished:
-            job_charge = None if persons is None or not persons.charging else _JobCharge(job, spec, persons, task)
-            job = _run_job(job, run, call, job_charge)
-            charge_lines += [] if job_charge is None else job_charge.charge_lines
+            free = persons is None or persons.charging is None
+            count = None if persons is None or free else partial(_spending_of, job, spec, persons, task)
+            charge_lines += _run_job(job, run, call, count)
+            job = publish(job)
         records = list(records_of(job).values())
     named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
     totals = ("rows", "written", "bad", "empty", "masked", "looked")
@@ -210,29 +212,15 @@ def _key_lines(keys: Sequence[str], trim: Trim) -> list[str]:
     return [*lines, messages.FILES_STAY]
 
 
-class _JobCharge:
-    """What the people of a job are charged: looked at when it begins, charged when its output is ready."""
+def _spending_of(job: JobPlan, spec: TaskSpec, persons: PersonLimits, task: TableTask) -> Spending:
+    """Count the rows of everybody in all files of a job."""
 
-    def __init__(self, job: JobPlan, spec: TaskSpec, asked: PersonLimits, task: TableTask) -> None:
-        self._job, self._spec, self._limits, self._task = job, spec, asked, task
-        self.charge_lines: tuple[str, ...] = ()
+    def batches() -> Iterator[Any]:
+        for source in job.sources:
+            with spec.open_source(source.refuse_changes()) as table:
+                yield from read_batches(table)
 
-    def check_charge(self) -> None:
-        """Refuse a job that does not fit before it draws anything, unless it was charged before it was cut off."""
-        grant(self._spending())
-
-    def charge(self) -> None:
-        """Charge everybody, once for the job."""
-        key = (Path(self._job.folder) / "key").read_bytes()
-        self.charge_lines = charge_job(self._spending(), request_of(key))
-
-    def _spending(self) -> Spending:
-        def batches() -> Iterator[Any]:
-            for source in self._job.sources:
-                with self._spec.open_source(source.refuse_changes()) as table:
-                    yield from read_batches(table)
-
-        return spending_in(batches(), self._limits, [self._limits.id], self._task)
+    return spending_in(batches(), persons, [persons.id], task)
 
 
 def _refuse_parts(persons: PersonLimits | None) -> None:
@@ -244,11 +232,14 @@ def _refuse_parts(persons: PersonLimits | None) -> None:
         )
 
 
-def _run_job(job: JobPlan, run: JobRunner, asked: Call, job_charge: _JobCharge | None = None) -> JobPlan:
-    """Run what is left of a job and put its output in its place."""
+def _run_job(job: JobPlan, run: JobRunner, asked: Call, count: Callable[[], Spending] | None) -> tuple[str, ...]:
+    """Run what is left of a job, and charge everybody once for it, whose rows `count` counts; say what was charged.
+
+    A job that does not fit is refused before it draws anything, unless it was charged before it was cut off.
+    """
     done = records_of(job)
-    if job_charge is not None and not done:
-        job_charge.check_charge()
+    if count is not None and not done:
+        grant(count())
     finished = sum(record.rows for record in done.values())
 
     def on_rows(rows: int) -> None:
@@ -272,12 +263,12 @@ def _run_job(job: JobPlan, run: JobRunner, asked: Call, job_charge: _JobCharge |
     if not any(record.rows for record in records.values()):
         forget(home_of(Path(job.target)))
         raise InvalidInput("the files have no rows: there is nothing to protect.")
-    if job_charge is not None:
-        try:
-            job_charge.charge()
-        except MetricdpError as error:
-            raise reword_error(error, f"{error} {JOB_KEPT_HINT}") from error.__cause__
-    return publish(job)
+    if count is None:
+        return ()
+    try:
+        return charge_job(count(), request_of((Path(job.folder) / "key").read_bytes()))
+    except MetricdpError as error:
+        raise reword_error(error, f"{error} {JOB_KEPT_HINT}") from error.__cause__
 
 
 def _replay_output(job: JobPlan, spec: TaskSpec, task: TableTask, watch: Watch) -> None:

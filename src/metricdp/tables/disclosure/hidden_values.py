@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Integers
 from metricdp.tables.batch import SIMULATED_KEY
-from metricdp.tables.values import LISTS, is_view_of_lists, plain, rebuild_type
+from metricdp.tables.values import LISTS, is_text, is_view_of_lists, plain, rebuild_type
 
 
 def compact(column: Any, kind: pa.DataType | None = None) -> Any:
@@ -68,23 +68,20 @@ def _compact(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
         large = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
         return _compact(array.cast(large), hidden, large).cast(kind)
     null_rows = _null_mask(array, hidden)
+    bits = None if null_rows is None or not array.null_count else _pack_bits(~null_rows)
     if pa.types.is_struct(kind):
-        parts = [_compact(array.field(number), null_rows, kind.field(number).type) for number in range(kind.num_fields)]
-        return pa.Array.from_buffers(kind, len(array), [_bits(array, hidden)], children=parts)
+        parts = [_compact(array.field(number), null_rows, field.type) for number, field in enumerate(kind)]
+        return pa.Array.from_buffers(kind, len(array), [bits], children=parts)
     if pa.types.is_fixed_size_list(kind):
         size = kind.list_size
         items = array.values.slice(array.offset * size, len(array) * size)
         inside = None if null_rows is None else np.repeat(null_rows, size)
-        made = _compact(items, inside, kind.value_type)
-        return pa.Array.from_buffers(kind, len(array), [_bits(array, hidden)], children=[made])
+        return pa.Array.from_buffers(kind, len(array), [bits], children=[_compact(items, inside, kind.value_type)])
     if pa.types.is_map(kind) or any(is_one(kind) for is_one, _ in LISTS):
-        return _lists(array, hidden, kind)
-    if any(is_one(kind) for is_one in TEXTS):
-        return _texts(array, hidden)
-    return _numbers(array, hidden)
-
-
-TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+        return _lists(array, null_rows, bits, kind)
+    if is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _texts(array, null_rows, bits)
+    return _numbers(array, null_rows, bits)
 
 
 def _null_mask(array: Any, hidden: Booleans | None) -> Booleans | None:
@@ -95,26 +92,19 @@ def _null_mask(array: Any, hidden: Booleans | None) -> Booleans | None:
     return empty if hidden is None else empty | hidden
 
 
-def _bits(array: Any, hidden: Booleans | None) -> Any:
-    """Return the bits that say which rows are null; None where none is."""
-    null_rows = _null_mask(array, hidden)
-    return None if null_rows is None or not array.null_count else _pack_bits(~null_rows)
-
-
 def _pack_bits(values: Booleans) -> Any:
     return pa.py_buffer(np.packbits(values, bitorder="little").tobytes())
 
 
-def _numbers(array: Any, hidden: Booleans | None) -> Any:
+def _numbers(array: Any, null_rows: Booleans | None, bits: Any) -> Any:
     """Return an array of values of one width, zero where no value is seen."""
-    kind, rows, (bits, values) = array.type, len(array), array.buffers()
-    null_rows = _null_mask(array, hidden)
+    kind, rows, (before, values) = array.type, len(array), array.buffers()
     if pa.types.is_boolean(kind):
         shown = np.unpackbits(np.frombuffer(values, np.uint8), bitorder="little")[array.offset : array.offset + rows]
         shown = shown if null_rows is None else np.where(null_rows, 0, shown)
-        return pa.Array.from_buffers(kind, rows, [_bits(array, hidden), _pack_bits(shown.astype(bool))])
+        return pa.Array.from_buffers(kind, rows, [bits, _pack_bits(shown.astype(bool))])
     width = kind.bit_width // 8
-    if null_rows is None and bits is None and array.offset == 0 and (values is None or values.size == rows * width):
+    if null_rows is None and before is None and array.offset == 0 and (values is None or values.size == rows * width):
         return array
     made = np.zeros((rows, width), np.uint8)
     if rows and width:
@@ -122,54 +112,47 @@ def _numbers(array: Any, hidden: Booleans | None) -> Any:
         made[:] = held.reshape(rows, width)
     if null_rows is not None:
         made[null_rows] = 0
-    return pa.Array.from_buffers(kind, rows, [_bits(array, hidden), pa.py_buffer(made)])
+    return pa.Array.from_buffers(kind, rows, [bits, pa.py_buffer(made)])
 
 
 def _offsets(array: Any, number: int, count: int) -> Integers:
     """Return whole numbers of a buffer of a list or a text, such as where every row begins."""
     buffer = array.buffers()[number]
-    wide = any(is_one(array.type) for is_one in WIDE)
     if buffer is None or not buffer.size:
         return np.zeros(count, dtype=np.int64)
-    held = np.frombuffer(buffer, np.int64 if wide else np.int32)[array.offset : array.offset + count]
-    return held.astype(np.int64)
+    return np.frombuffer(buffer, _offset_type(array.type))[array.offset : array.offset + count].astype(np.int64)
 
 
-WIDE = (
-    pa.types.is_large_string,
-    pa.types.is_large_binary,
-    pa.types.is_large_list,
-    pa.types.is_large_list_view,
-)
+def _offset_type(kind: pa.DataType) -> Any:
+    """Return the numbers that lists and texts of a type count their items with."""
+    types = pa.types
+    wide = (types.is_large_string, types.is_large_binary, types.is_large_list, types.is_large_list_view)
+    return np.int64 if any(is_one(kind) for is_one in wide) else np.int32
 
 
 def _row_offsets(lengths: Integers, kind: pa.DataType) -> Any:
     """Return the offsets of rows that lie one behind the other."""
-    wide = any(is_one(kind) for is_one in WIDE)
-    return pa.py_buffer(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64 if wide else np.int32))
+    return pa.py_buffer(np.concatenate([[0], np.cumsum(lengths)]).astype(_offset_type(kind)))
 
 
-def _texts(array: Any, hidden: Booleans | None) -> Any:
+def _texts(array: Any, null_rows: Booleans | None, bits: Any) -> Any:
     begins = _offsets(array, 1, len(array) + 1)
     lengths, data = np.diff(begins), array.buffers()[2]
-    null_rows = _null_mask(array, hidden)
     if null_rows is not None and lengths[null_rows].any():
         lengths = np.where(null_rows, 0, lengths)
         shown = array.filter(pa.array(~null_rows))
         begins, data = _offsets(shown, 1, len(shown) + 1), shown.buffers()[2]
     held = b"" if data is None else data.slice(int(begins[0]), int(begins[-1] - begins[0])).to_pybytes()
-    buffers = [_bits(array, hidden), _row_offsets(lengths, array.type), pa.py_buffer(held)]
-    return pa.Array.from_buffers(array.type, len(array), buffers)
+    return pa.Array.from_buffers(array.type, len(array), [bits, _row_offsets(lengths, array.type), pa.py_buffer(held)])
 
 
-def _lists(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
+def _lists(array: Any, null_rows: Booleans | None, bits: Any, kind: pa.DataType) -> Any:
     rows = len(array)
     if is_view_of_lists(array.type):
         begins, lengths = _offsets(array, 1, rows), _offsets(array, 2, rows)
     else:
         offsets = _offsets(array, 1, rows + 1)
         begins, lengths = offsets[:-1], np.diff(offsets)
-    null_rows = _null_mask(array, hidden)
     if null_rows is not None:
         lengths = np.where(null_rows, 0, lengths)
     ends = np.cumsum(lengths)
@@ -182,11 +165,10 @@ def _lists(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
     entries = pa.struct([kind.key_field, kind.item_field]) if pa.types.is_map(kind) else kind.value_type
     made = _compact(values, None, entries)
     if is_view_of_lists(kind):
-        whole = np.int64 if pa.types.is_large_list_view(kind) else np.int32
-        places = [pa.py_buffer((ends - lengths).astype(whole)), pa.py_buffer(lengths.astype(whole))]
+        places = [pa.py_buffer(numbers.astype(_offset_type(kind))) for numbers in (ends - lengths, lengths)]
     else:
         places = [_row_offsets(lengths, kind)]
-    return pa.Array.from_buffers(kind, rows, [_bits(array, hidden), *places], children=[made])
+    return pa.Array.from_buffers(kind, rows, [bits, *places], children=[made])
 
 
 def _dictionary(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
@@ -205,7 +187,7 @@ def _dictionary(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
     new = (np.cumsum(used) - 1)[places]
     new[empty] = 0
     indices = pa.array(new, pa.int64(), mask=empty if empty.any() else None).cast(kind.index_type)
-    return pa.DictionaryArray.from_arrays(_numbers(indices, None), values, ordered=kind.ordered)
+    return pa.DictionaryArray.from_arrays(_compact(indices, None, kind.index_type), values, ordered=kind.ordered)
 
 
 def _union(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
@@ -247,18 +229,14 @@ def harmless_schema(schema: pa.Schema) -> tuple[pa.Schema, tuple[str, ...]]:
             metadata[key] = value
         elif key == b"pandas":
             kept, all_of_it = _pandas(value, schema.names)
-            if kept is not None:
-                metadata[key] = kept
-            if not all_of_it:
-                dropped.append("pandas attributes")
+            metadata |= {} if kept is None else {key: kept}
+            dropped += [] if all_of_it else ["pandas attributes"]
         else:
             text = key.decode("utf-8", "replace")
             dropped.append(f"metadata {text!r}" if PLAIN.fullmatch(text) else "metadata")
-    fields = []
-    for field in schema:
-        fields.append(_field(field))
-        if not fields[-1].equals(field, check_metadata=True):
-            dropped.append(f"notes on the column {field.name!r}")
+    fields = [_field(field) for field in schema]
+    changed = (old.name for old, new in zip(schema, fields, strict=True) if not new.equals(old, check_metadata=True))
+    dropped += [f"notes on the column {name!r}" for name in changed]
     return pa.schema(fields, metadata=metadata or None), tuple(dropped)
 
 

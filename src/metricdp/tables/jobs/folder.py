@@ -68,7 +68,7 @@ def begin_job(
     if resume and discard:
         raise InvalidInput("`resume` continues a job and `discard` gives it up: choose one of them.")
     with lock_target(job.target):
-        there = _find_job(job, discard=discard)
+        there = _find_job(Path(job.target), discard=discard)
         if there is not None and resume:
             yield _continue_job(there, job)
         else:
@@ -78,9 +78,9 @@ def begin_job(
             yield _make_job(job, secrets.token_bytes(KEY_BYTES) if key is None else key)
 
 
-def _find_job(job: JobPlan, *, discard: bool) -> JobPlan | None:
+def _find_job(target: Path, *, discard: bool) -> JobPlan | None:
     try:
-        return current_job(Path(job.target))
+        return current_job(target)
     except InvalidInput:  # damaged, or of another version: that is no reason to keep what is given up
         if not discard:
             raise
@@ -106,10 +106,7 @@ def order_key_of(target: Path, key: bytes | None = None) -> str:
     """
     if key is not None:
         return hashlib.sha256(b"order of files" + key).hexdigest()
-    try:
-        there = current_job(target)
-    except InvalidInput:
-        there = None
+    there = _find_job(target, discard=True)
     return secrets.token_hex(16) if there is None else there.order_key
 
 
@@ -125,13 +122,10 @@ def read_job(folder: Path) -> JobPlan:
         ) from error
 
 
-def _is_free(target: Path) -> bool:
-    return not target.exists() or (target.is_dir() and not any(target.iterdir()))
-
-
-def _refuse_full(job: JobPlan) -> None:
-    if not _is_free(Path(job.target)):
-        raise OutputProblem(f"cannot write {job.target!r}: it is not an empty folder. Choose a new one for the output.")
+def _refuse_full(job: JobPlan, why: str = "it is not an empty folder. Choose a new one for the output.") -> None:
+    target = Path(job.target)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise OutputProblem(f"cannot write {job.target!r}: {why}")
 
 
 def _refuse_second(there: JobPlan, job: JobPlan) -> None:
@@ -142,8 +136,7 @@ def _refuse_second(there: JobPlan, job: JobPlan) -> None:
             "what it has done is kept, with the same reports. Or give it up with discard=True (--discard): its key "
             "and all it has done are destroyed; none of that was released."
         )
-    if not _is_free(Path(job.target)):
-        raise OutputProblem(f"cannot write {job.target!r}: it holds a finished job. Choose another folder; {COSTS}.")
+    _refuse_full(job, f"it holds a finished job. Choose another folder; {COSTS}.")
     if there.sources == job.sources:
         raise OutputProblem(
             f"cannot write {job.target!r}: a job on the same files was finished there and its output is gone; {COSTS}. "

@@ -30,7 +30,7 @@ from metricdp.errors import InvalidInput
 from metricdp.files import existing_file, hidden_path
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.kinds.product import parts_of
-from metricdp.tables.disclosure.trim import trim_table
+from metricdp.tables.disclosure.trim import coarsen_column
 from metricdp.tables.formats import ParquetReader, locate_table
 from metricdp.tables.options import DEFAULT_READING, OnError, Reading, Trim, disclosure_from, names_of, reading_from
 from metricdp.tables.plan import Kinds, TableRequest, TableTask, is_geographic
@@ -49,12 +49,17 @@ def root_of(paths: Sequence[Path]) -> Path:
     return root
 
 
+def _places_below(paths: Sequence[Path]) -> list[Path]:
+    """Return where files lie below the folder that they share."""
+    root = root_of(paths)
+    return [Path(os.path.abspath(path)).relative_to(root) for path in paths]
+
+
 def folder_keys(paths: Sequence[Path]) -> tuple[str, ...]:
     """Return the keys of the folders that files lie in, the outermost first; files with different ones are refused."""
-    root = root_of(paths)
     found: tuple[str, ...] | None = None
-    for path in paths:
-        keys = tuple(key for key, _ in _folders(Path(os.path.abspath(path)).relative_to(root).parent))
+    for path, place in zip(paths, _places_below(paths), strict=True):
+        keys = tuple(key for key, _ in _folders(place.parent))
         if len(set(keys)) < len(keys):
             raise InvalidInput(f"{str(path)!r} lies in two folders of one key ({', '.join(keys)}): rename one of them.")
         if found is not None and keys != found:
@@ -78,10 +83,8 @@ def output_paths(paths: Sequence[Path], keys: Sequence[str], trim: Trim, order_k
     Files that meet in one folder under one name are numbered in an order that a random key decides: from an order that
     anybody can work out, a reader who guesses the folders would know which file was in which.
     """
-    root = root_of(paths)
     places = []
-    for path in paths:
-        place = Path(os.path.abspath(path)).relative_to(root)
+    for path, place in zip(paths, _places_below(paths), strict=True):
         left = _values_left(dict(key_values(path, keys)), trim)
         dropped = set(keys) - set(left)
         folders = [_output_name(folder, left) for folder in place.parent.parts if _name_of(folder) not in dropped]
@@ -101,40 +104,27 @@ def output_paths(paths: Sequence[Path], keys: Sequence[str], trim: Trim, order_k
 
 def other_names(paths: Sequence[Path]) -> list[tuple[str, ...]]:
     """Return the names that leave as they are: of every file its own, and those of its folders that are no keys."""
-    root = root_of(paths)
-    places = [Path(os.path.abspath(path)).relative_to(root) for path in paths]
+    places = _places_below(paths)
     stems = [place.name.removesuffix(place.suffix) for place in places]
     folders = [[folder for folder in place.parent.parts if not FOLDER.fullmatch(folder)] for place in places]
     return [(stem, *others) for stem, others in zip(stems, folders, strict=True)]
 
 
 def _folders(place: Path) -> list[tuple[str, str | None]]:
-    found = []
-    for folder in place.parts:
-        key = FOLDER.fullmatch(folder)
-        if key is not None:
-            value = unquote(key[2])
-            found.append((unquote(key[1]), None if value == EMPTY else value))
-    return found
+    keys = [(unquote(key[1]), unquote(key[2])) for key in map(FOLDER.fullmatch, place.parts) if key is not None]
+    return [(name, None if value == EMPTY else value) for name, value in keys]
 
 
 def _name_of(folder: str) -> str | None:
-    key = FOLDER.fullmatch(folder)
-    return None if key is None else unquote(key[1])
+    return next((name for name, _ in _folders(Path(folder))), None)
 
 
 def _values_left(values: Mapping[str, str | None], trim: Trim) -> dict[str, tuple[str | None, bool]]:
     """Return what is left of the values of keys, and whether it changed."""
-    left: dict[str, tuple[str | None, bool]] = {}
-    steps = dict(trim.coarsen)
-    for key, value in values.items():
-        if key in trim.drop:
-            continue
-        if key in steps:
-            own = Trim(coarsen=((key, steps[key]),))
-            value = trim_table(pa.table({key: pa.array([value], pa.string())}), own).column(key)[0].as_py()
-        left[key] = value, key in steps
-    return left
+    left = {key: pa.array([value], pa.string()) for key, value in values.items() if key not in trim.drop}
+    steps = {key: step for key, step in trim.coarsen if key in left}
+    made = {key: coarsen_column(array, key, steps[key]) if key in steps else array for key, array in left.items()}
+    return {key: (array[0].as_py(), key in steps) for key, array in made.items()}
 
 
 def _output_name(folder: str, left: Mapping[str, tuple[str | None, bool]]) -> str:
@@ -360,13 +350,11 @@ def _lines(path: Path) -> int:
 def _groups(reader: ParquetReader) -> list[tuple[tuple[int, ...], int, int]]:
     """Return runs of row groups of about a million rows: (groups, number of the first row, rows)."""
     metadata = reader.file.metadata
-    runs: list[tuple[tuple[int, ...], int, int]] = []
-    chosen: list[int] = []
-    first = rows = 0
+    runs: list[tuple[tuple[int, ...], int, int]] = [((), 0, 0)]
     for group in range(metadata.num_row_groups):
-        chosen.append(group)
-        rows += metadata.row_group(group).num_rows
-        if rows >= PARTITION_ROWS or group == metadata.num_row_groups - 1:
-            runs.append((tuple(chosen), first, rows))
-            chosen, first, rows = [], first + rows, 0
-    return runs or [((), 0, 0)]
+        chosen, first, rows = runs[-1]
+        if rows >= PARTITION_ROWS:
+            chosen, first, rows = (), first + rows, 0
+            runs.append((chosen, first, rows))
+        runs[-1] = (*chosen, group), first, rows + metadata.row_group(group).num_rows
+    return runs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, pairwise
 from typing import Any
@@ -69,13 +69,14 @@ class Draws:
     partition: str
     batch: int
     applied: str
+    simulated: bool = False  # the key came from a seed
 
     def __repr__(self) -> str:
         return f"Draws(partition {self.partition}, batch {self.batch})"
 
     def piece(self, number: int) -> Draws:
         """Return the place of a piece of the batch, where it is too long to be protected at once."""
-        return Draws(self.key, f"{self.partition}, batch {self.batch}", number, self.applied)
+        return replace(self, partition=f"{self.partition}, batch {self.batch}", batch=number)
 
     def source(self, content: Sequence[Any]) -> KeyedSource:
         """Return the stream for secrets with this content."""
@@ -84,23 +85,9 @@ class Draws:
         return KeyedSource(self.key, "".join(f"{len(part)}:{part}," for part in parts))
 
 
-@dataclass(frozen=True, repr=False)
-class KeyedDraws:
-    """The streams of one partition of a job, one for every batch."""
-
-    key: bytes
-    partition: str
-    applied: str
-    simulated: bool = False  # the key came from a seed
-
-    def batch(self, number: int) -> Draws:
-        """Return the place of a batch, by its number in the partition."""
-        return Draws(self.key, self.partition, number, self.applied)
-
-
-def is_simulated(draws: Randomness | KeyedDraws) -> bool:
+def is_simulated(draws: Randomness | Draws) -> bool:
     """Tell whether reports drawn so are for simulations: from a generator, or a source that is not cryptographic."""
-    if isinstance(draws, KeyedDraws):
+    if isinstance(draws, Draws):
         return draws.simulated
     return not (draws is None or isinstance(draws, SystemSource | KeyedSource))
 

@@ -261,13 +261,10 @@ def _costs(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict
             f"{spending.row_limits.id!r} is part of the secret and cannot say whose row it is: name another "
             "column with --id. Nobody was charged."
         )
-    rows: dict[Any, int] = {}
-    amounts, slacks = {}, {}
-    for person in spending.counts:
-        count, amount, slack = spending.cost(person)
-        if count:
-            name = name_of(person)
-            rows[name], amounts[name], slacks[name] = count, amount, slack
+    found: dict[Any, tuple[Any, ...]] = {
+        name_of(person): spending.cost(person) for person in spending.counts if spending.rows(person)
+    }
+    rows, amounts, slacks = ({name: cost[part] for name, cost in found.items()} for part in range(3))
     if len(rows) < sum(1 for person in spending.counts if spending.rows(person)):
         raise InvalidInput(f"two persons in {spending.row_limits.id!r} have one name: 7 and 7.0 are the same here.")
     guarantee = spending.levels[0].task.guarantee

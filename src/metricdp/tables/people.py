@@ -158,33 +158,25 @@ class Spending:
         return {level.rows: level for level in self.levels}
 
 
-def spending_of(row_limits: PersonLimits, counts: Counter[Any], task: TableTask) -> Spending:
+def _spending_of(row_limits: PersonLimits, counts: Counter[Any], task: TableTask) -> Spending:
     """Return what every person spends, or refuse what would exceed the budget."""
     if not counts:
         raise InvalidInput(f"nobody is named in {row_limits.id!r}: there are no rows to protect.")
     limit = max(counts.values()) if row_limits.max_rows is None else row_limits.max_rows
     persons = Counter(min(count, limit) for count in counts.values())
     guarantee = task.guarantee
+    concentrated = isinstance(guarantee, ConcentratedGuarantee)
     full = guarantee.rho if isinstance(guarantee, ConcentratedGuarantee) else guarantee.epsilon
     amounts = {count: _share(row_limits, count, full, guarantee) for count in sorted(persons, reverse=True)}
-    made: dict[float, TableTask] = {}
-    fewer = {amount for amount in amounts.values() if amount != full}
-    if fewer:
-        make = _maker(task, len(fewer))
-        made = {amount: _replace_mechanism(task, make(amount)) for amount in fewer}
-    made[full] = task
-    levels = tuple(
-        BudgetLevel(
-            count,
-            persons[count],
-            amount,
-            0.0 if isinstance(guarantee, ConcentratedGuarantee) else made[amount].guarantee.slack,
-            made[amount].mechanism.certificate.loss,
-            made[amount],
-        )
-        for count, amount in amounts.items()
-    )
-    return Spending(row_limits, dict(counts), levels)
+    fewer = set(amounts.values()) - {full}
+    make = _maker(task, len(fewer)) if fewer else None
+    made = {full: task} | {amount: _replace_mechanism(task, make(amount)) for amount in fewer if make is not None}
+    levels = []
+    for count, amount in amounts.items():
+        own = made[amount]
+        slack = 0.0 if concentrated else require_pure(own.guarantee, "slack").slack
+        levels.append(BudgetLevel(count, persons[count], amount, slack, own.mechanism.certificate.loss, own))
+    return Spending(row_limits, dict(counts), tuple(levels))
 
 
 def _share(row_limits: PersonLimits, rows: int, epsilon: float, guarantee: AnyGuarantee) -> float:
@@ -273,20 +265,13 @@ class PeopleCounter:
         self.rows: Counter[Any] = Counter()
         self.without = 0
 
-    def add(self, batch: Any) -> None:
+    def add(self, batch: Any, counts: Any = None) -> None:
+        """Take in rows, or persons with a count for each of them."""
         persons, places = ids_of(batch, self.column)
-        counts = np.bincount(places[places >= 0], minlength=len(persons)).tolist()
-        self.without += int(np.count_nonzero(places < 0))
-        for person, count in zip(persons, counts, strict=True):
-            self.rows[person] += count
-
-    def add_counts(self, persons: Any, counts: Any) -> None:
-        """Add rows that somebody else has counted, one count for every person."""
-        found, places = ids_of(pa.table({self.column: persons}), self.column)
-        numbers = np.asarray(counts, dtype=np.int64)
+        numbers = np.ones(len(places), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
         self.without += int(numbers[places < 0].sum())
-        sums = np.bincount(places[places >= 0], numbers[places >= 0], len(found))
-        for person, count in zip(found, sums, strict=True):
+        sums = np.bincount(places[places >= 0], numbers[places >= 0], len(persons))
+        for person, count in zip(persons, sums.tolist(), strict=True):
             self.rows[person] += int(count)
 
     @property
@@ -344,7 +329,7 @@ def spending_by(counter: PeopleCounter, row_limits: PersonLimits, task: TableTas
     near = count_near(counter.rows)
     if near:
         logging.getLogger("metricdp").warning("%s", near_names(near, row_limits.id))
-    return spending_of(row_limits, counter.rows, task)
+    return _spending_of(row_limits, counter.rows, task)
 
 
 def near_names(count: int, column: str) -> str:
@@ -418,11 +403,7 @@ class Allotment:
 def _ranks(places: Integers) -> Integers:
     """Return for every row how many rows before it belong to the same person."""
     order = np.argsort(places, kind="stable")
-    sorted_places = places[order]
-    first = np.concatenate([[0], np.flatnonzero(np.diff(sorted_places)) + 1]) if len(places) else np.empty(0, np.int64)
-    starts = np.zeros(len(places), dtype=np.int64)
-    starts[first] = first
-    starts = np.maximum.accumulate(starts) if len(places) else starts
+    counts = np.bincount(places)
     ranks = np.empty(len(places), dtype=np.int64)
-    ranks[order] = np.arange(len(places)) - starts
+    ranks[order] = np.arange(len(places)) - (np.cumsum(counts) - counts)[places[order]]
     return ranks

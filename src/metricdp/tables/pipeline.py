@@ -6,11 +6,14 @@ they draw from; this is what they share. Memory does not grow with the number of
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +27,6 @@ from metricdp.tables.batch import (
     ALL,
     BatchReports,
     Draws,
-    KeyedDraws,
     Portion,
     is_simulated,
     mark_schema,
@@ -136,7 +138,7 @@ def run_pipeline(
     reader: Reader,
     outlet: Outlet,
     task: TableTask,
-    draws: Randomness | KeyedDraws = None,
+    draws: Randomness | Draws = None,
     *,
     first_row: int = 0,
     persons: PeopleCounter | Allotment | None = None,
@@ -144,7 +146,8 @@ def run_pipeline(
     on_rows: RowProgress | None = None,
 ) -> RowTally:
     """Protect all that a reader gives into a file and return what became of it."""
-    rows = bad = written = empty = masked = 0
+    rows = 0
+    totals = Counter(written=0, bad=0, empty=0, masked=0)
     bad_rows: list[int] = []
     shrunk: set[str] = set()
     schema = report_schema(reader.schema, task)
@@ -156,25 +159,22 @@ def run_pipeline(
     allotment = persons if isinstance(persons, Allotment) else None
     found, sanity = _inspect_first(first, reader.schema, task, person)
     sample = Sample(rows_sampled(task.width))
+    how: Any = {"first_row": first_row, "allotment": allotment, "sanity": sanity, "table": reader.name}
     with outlet.without(task.reports).opened(schema) as writer:
-        for step in protected(
-            _chain_batches(first, batches), task, draws, first_row=first_row, allotment=allotment, sanity=sanity,
-            table=reader.name,
-        ):  # fmt: skip
+        for step in protected(_chain_batches(first, batches), task, draws, **how):
             for check, batch_statistics in zip(sanity, step.statistics, strict=True):
                 if check is not None and batch_statistics is not None:
                     check.add(batch_statistics, first_row + rows)
             if task.texts is None:
                 sample.add(step.batch)
-            written += step.result.num_rows
-            empty, masked = empty + step.empty, masked + step.masked
+            totals.update(written=step.result.num_rows, bad=len(step.bad), empty=step.empty, masked=step.masked)
             writer.write(step.result)
             if isinstance(persons, PeopleCounter):
                 persons.add(step.kept)
             if watch is not None:
                 watch(task, step)
             bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])
-            rows, bad = rows + step.batch.num_rows, bad + len(step.bad)
+            rows += step.batch.num_rows
             shrunk |= fewer_categories(step.batch, step.result)
             if on_rows is not None:
                 on_rows(step.batch.num_rows)
@@ -187,10 +187,7 @@ def run_pipeline(
         allotment.finish()
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
     dropped = (*harmless_schema(reader.schema)[1], *unused)
-    return RowTally(
-        rows=rows, written=written, bad=bad, bad_rows=tuple(bad_rows), dropped=dropped, findings=found, empty=empty,
-        masked=masked, looked=looked,
-    )  # fmt: skip
+    return RowTally(rows=rows, bad_rows=tuple(bad_rows), dropped=dropped, findings=found, looked=looked, **totals)
 
 
 def _first(batches: Iterator[pa.RecordBatch], task: TableTask, first_row: int, table: str) -> list[pa.RecordBatch]:
@@ -232,7 +229,7 @@ def _chain_batches(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) 
 def protected(
     batches: Iterable[pa.RecordBatch],
     task: TableTask,
-    draws: Randomness | KeyedDraws = None,
+    draws: Randomness | Draws = None,
     *,
     first_row: int = 0,
     allotment: Allotment | None = None,
@@ -245,25 +242,28 @@ def protected(
     Keyed streams are bound to the number of the batch; other randomness is used up batch by batch. Words of texts are
     cut by one thread: the interpreter does that, and the words of a few batches would not fit into memory.
     """
-    cut = (piece for batch in batches for piece in pieces(batch, task))
-    if draws is None and task.texts is None:
-        yield from _protect_on_threads(cut, task, first_row, allotment, sanity)
-        return
-    for number, batch in enumerate(cut):
-        portion = ALL if allotment is None else allotment.portion(batch)
-        rng = draws.batch(number) if isinstance(draws, KeyedDraws) else draws
-        yield _step(batch, task, rng, first_row, portion, sanity, table)
-        first_row += batch.num_rows
+    on_threads = draws is None and task.texts is None
+
+    def work() -> Iterator[tuple[pa.RecordBatch, Randomness | Draws, int, Portion]]:
+        before, cut = first_row, (piece for batch in batches for piece in pieces(batch, task))
+        for number, batch in enumerate(cut):
+            portion = ALL if allotment is None else allotment.portion(batch)
+            own = dataclasses.replace(draws, batch=number) if isinstance(draws, Draws) else draws
+            yield batch, fresh_stream() if on_threads else own, before, portion
+            before += batch.num_rows
+
+    step = partial(_step, task, sanity, table)
+    yield from _run_on_threads(step, work()) if on_threads else itertools.starmap(step, work())
 
 
 def _step(
-    batch: pa.RecordBatch,
     task: TableTask,
+    sanity: Sequence[SanityCheck | None],
+    table: str,
+    batch: pa.RecordBatch,
     rng: Randomness | Draws,
     first_row: int,
     portion: Portion,
-    sanity: Sequence[SanityCheck | None],
-    table: str = "",
 ) -> ProtectedBatch:
     done = protect(secret_columns(batch, task), task, rng=rng, first_row=first_row, portion=portion, table=table)
     statistics_seen = tuple(
@@ -274,20 +274,12 @@ def _step(
     return ProtectedBatch(batch, made, done.bad, mask, statistics_seen, done.empty, done.masked)
 
 
-def _protect_on_threads(
-    batches: Iterable[pa.RecordBatch],
-    task: TableTask,
-    first_row: int,
-    allotment: Allotment | None,
-    sanity: Sequence[SanityCheck | None],
-) -> Iterator[ProtectedBatch]:
+def _run_on_threads(step: Callable[..., ProtectedBatch], work: Iterable[tuple[Any, ...]]) -> Iterator[ProtectedBatch]:
     waiting: deque[Future[ProtectedBatch]] = deque()
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="metricdp")
     try:
-        for batch in batches:
-            portion = ALL if allotment is None else allotment.portion(batch)
-            waiting.append(pool.submit(_step, batch, task, fresh_stream(), first_row, portion, sanity))
-            first_row += batch.num_rows
+        for one in work:
+            waiting.append(pool.submit(step, *one))
             if len(waiting) > THREADS:
                 yield waiting.popleft().result()
         while waiting:

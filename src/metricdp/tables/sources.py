@@ -52,19 +52,12 @@ class OpenTable:
 
     def __init__(self, reader: FileReader, *, checked: bool, keys: Sequence[tuple[str, str | None]] = ()) -> None:
         self.reader = reader
+        self.name, self.storage, self.share = reader.name, reader.storage, reader.share
         self._keys = dict(keys)
         self.layout = PLAIN
         self._checked = checked
         self._batches = read_batches(reader)
         self._waiting: list[pa.RecordBatch] = []
-
-    @property
-    def name(self) -> str:
-        return self.reader.name
-
-    @property
-    def storage(self) -> Storage:
-        return self.reader.storage
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,9 +95,6 @@ class OpenTable:
             for name in self.keys:
                 batch = batch.append_column(name, pa.repeat(pa.scalar(self._keys[name], pa.string()), batch.num_rows))
             yield batch
-
-    def share(self, rows: int) -> float:
-        return self.reader.share(rows)
 
     def _check_text(self, batch: pa.RecordBatch, first_row: int) -> None:
         """Refuse bytes that are no UTF-8 where the target has types: a CSV file may keep them as they are."""

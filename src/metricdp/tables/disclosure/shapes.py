@@ -162,7 +162,7 @@ BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz"
 def text_kind(array: pa.Array, places: Floats | None) -> str | None:
     """Return what the texts of a column are, by their shape; `places` are (latitude, longitude) of the same rows."""
     rows = _some_rows(array)
-    texts = [text.strip() for text in array.take(pa.array(rows)).to_pylist()]
+    texts = _texts_at(array, rows)
     if not texts:
         return None
     near = None if places is None else places[rows]
@@ -327,8 +327,12 @@ def names_place(names: Sequence[str], places: Floats) -> bool:
 
 def is_dated(array: pa.Array) -> bool:
     """Tell whether a column of text holds dates or times."""
-    texts = [text.strip() for text in array.take(pa.array(_some_rows(array))).to_pylist()]
+    texts = _texts_at(array, _some_rows(array))
     return bool(texts) and _most(texts, re.compile(DATED).fullmatch)
+
+
+def _texts_at(array: pa.Array, rows: Any) -> list[str]:
+    return [text.strip() for text in array.take(pa.array(rows)).to_pylist()]
 
 
 def _some_rows(array: pa.Array) -> Any:
@@ -371,12 +375,10 @@ def _geohash(text: str) -> tuple[float, float, float] | None:
     if not 3 <= len(text) <= 12 or any(letter not in BASE32 for letter in text.lower()):
         return None
     low, high = [-180.0, -90.0], [180.0, 90.0]
-    axis = 0
-    for letter in text.lower():
-        for bit in (16, 8, 4, 2, 1):
-            middle = (low[axis] + high[axis]) / 2
-            (low if BASE32.index(letter) & bit else high)[axis] = middle
-            axis = 1 - axis
+    bits = "".join(f"{BASE32.index(letter):05b}" for letter in text.lower())
+    for number, bit in enumerate(bits):  # of the longitude and the latitude by turns
+        axis = number % 2
+        (low if bit == "1" else high)[axis] = (low[axis] + high[axis]) / 2
     return (low[1] + high[1]) / 2, (low[0] + high[0]) / 2, max(high[0] - low[0], high[1] - low[1]) / 2
 
 
@@ -487,10 +489,8 @@ class SecretPlaces:
         found, values = numbers[rows], self.values[rows]
         if len(found) < 3 or np.ptp(found) == 0:
             return False
-        for column in values.T:
-            if np.mean(np.isclose(found, column, rtol=1e-9, atol=1e-12)) > 0.5 and np.ptp(column) > 0:
-                return True
-            if np.mean(np.isclose(found, -column, rtol=1e-9, atol=1e-12)) > 0.5 and np.ptp(column) > 0:
+        for column in (one for one in values.T if np.ptp(one) > 0):
+            if any(np.mean(np.isclose(found, same, rtol=1e-9, atol=1e-12)) > 0.5 for same in (column, -column)):
                 return True
         if len(found) < FEWEST or values.shape[1] > MOST_FITTED:  # a sum of hundreds of numbers fits anything
             return False

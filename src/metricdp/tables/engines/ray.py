@@ -107,7 +107,7 @@ def _grant_blocks(ray: Any, blocks: list[Any], persons: PersonLimits, task: Tabl
     _wait_for_blocks(ray, made)
     for counts, _ in made:
         found = ray.get(counts)
-        counter.add_counts(found.column(persons.id), found.column("count_all"))
+        counter.add(found, found.column("count_all"))
     spending = spending_by(counter, persons, task)
     # Blocks of an earlier run are gone with the program that drew them.
     is_released_elsewhere(spending, "a data set of Ray", there=False)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.plugins import inherited_plugins, load_inherited
-from metricdp.tables.batch import KEY_BYTES, KeyedDraws, report_fields
+from metricdp.tables.batch import KEY_BYTES, Draws, report_fields
 from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
 from metricdp.tables.disclosure.checks import inspect_names
 from metricdp.tables.engines.base import Engine, refuse_for_workers
@@ -109,7 +109,7 @@ class _FrameCharge:
             counted = frame.groupBy(frame[f"`{self._column}`"]).count().toArrow()
         except Exception as error:  # its words may show values
             raise OutputProblem(f"cannot count the rows of every person: Spark stopped with {_why(error)}.") from None
-        counter.add_counts(counted.column(0), counted.column(1))
+        counter.add(pa.table({self._column: counted.column(0)}), counted.column(1))
         return counter
 
     def is_charged(self, context: Any, target: str) -> bool:
@@ -221,7 +221,7 @@ class _Mapper:
 
         spec, applied, plugins = self.rest
         context: Any = TaskContext.get()
-        draws = KeyedDraws(self.key, f"partition {context.partitionId()}", applied)
+        draws = Draws(self.key, f"partition {context.partitionId()}", 0, applied)
         try:
             load_inherited(plugins)
             task = replace(spec, file=self.file.value).task(self.names)

@@ -30,7 +30,7 @@ from typing import Any
 
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import flush, lock_target, private_folder, refuse_link, replace_file, resolve_target
-from metricdp.tables.batch import KEY_BYTES, KeyedDraws
+from metricdp.tables.batch import KEY_BYTES, Draws
 from metricdp.tables.disclosure.findings import ColumnFinding
 from metricdp.tables.jobs.errors import reword_error
 from metricdp.tables.jobs.plan import JobPlan, home_of, job_from
@@ -305,7 +305,7 @@ def run_partition(folder: str, number: int, on_rows: RowProgress | None = None) 
     ready = place / "ready" / partition.target
     key = (place / "key").read_bytes()
     partial = place / "partial" / f"{number}.{secrets.token_hex(6)}"
-    draws = KeyedDraws(key, partition.target, job.applied, job.simulated)
+    draws = Draws(key, partition.target, 0, job.applied, job.simulated)
     try:
         with job.spec.open_source(path, partition.groups) as table:
             task = job.spec.task_of(table)

@@ -18,8 +18,7 @@ from metricdp.metrics import METRICS
 from metricdp.plugins import VARIABLE
 from metricdp.registry import NameRegistry
 from metricdp.spaces import SPACES
-from metricdp.tables.engines import ENGINES
-from metricdp.tables.formats import FORMATS
+from metricdp.tables import ENGINES, FORMATS
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # pytest's own, and what Ray decides once a process: a later cluster without it would not be spoken to

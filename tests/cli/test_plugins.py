@@ -172,7 +172,7 @@ import pyarrow as pa
 from metricdp.metrics import METRICS
 from metricdp.tables.engines import ray, spark
 from metricdp.tables.batch import KEY_BYTES
-from metricdp.tables.jobs.plan import TaskSpec
+from metricdp.tables import TaskSpec
 
 def block(names):
     rows = pa.table({"x": [0.0], "y": [0.0], "floor": [0.0]})

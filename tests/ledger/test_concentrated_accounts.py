@@ -90,7 +90,7 @@ def test_the_page_of_a_table_is_refused_before_anything_is_written(tmp_path, cap
 
 @pytest.mark.parametrize(("unit", "promise"), [("scaled km", None), ("", "rho"), ("km", "rho"), ("hop", None)], ids=str)
 def test_books_begin_in_the_unit_of_the_promise(tmp_path, unit, promise):
-    from metricdp.tables.charging import first_policy
+    from metricdp.tables import first_policy
 
     metric = mdp.Lp(2, unit)
     guarantee = mdp.mechanisms.ConcentratedGuarantee(0.5, metric) if promise else mdp.Guarantee(0.5, metric)

@@ -11,8 +11,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.tables import task_for
-from metricdp.tables.results import RowTally, Summary, TablePair
+from metricdp.tables import RowTally, Summary, TablePair, task_for
 
 # Two crossings twenty metres apart across a river, and four kilometres by road.
 RIVER = np.array([[41.0, -8.0], [41.00018, -8.0], [41.01, -8.0]])

@@ -13,11 +13,10 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, task_for
+from metricdp.tables import Charging, PersonLimits, task_for
 from metricdp.tables import charging as books
 from metricdp.tables.charging import charge_new
 from metricdp.tables.people import spending_in
-from metricdp.tables.plan import PersonLimits
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 PEOPLE = ["anna", "ben", "anna", "anna", "cleo", "ben"]  # three, two and one

@@ -10,8 +10,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, files, perturb
-from metricdp.tables.jobs.folder import run_partition
+from metricdp.tables import Charging, files, perturb, run_partition
 from scripts import main
 
 EARTH = "haversine/km"

@@ -9,7 +9,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.tables.points import PlaceTable, PointFile, read_pairs, read_points
+from metricdp.tables import PlaceTable, PointFile, read_pairs, read_points
 
 TOWNS = "id,lat,lon,town,people\na,41.10,-8.60,P,3\nb,41.11,-8.60,P,4\nc,41.10,-8.60,P,5\nd,41.30,-8.70,Q,0\n"
 

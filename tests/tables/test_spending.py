@@ -18,9 +18,9 @@ from scipy import stats
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.tables import People, formats, perturb, task_for
+from metricdp.tables import People, PersonLimits, formats, perturb, task_for
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
-from metricdp.tables.plan import PersonLimits, person_limits
+from metricdp.tables.plan import person_limits
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 LINE = mdp.laplace(mdp.Lp(1), 2.0, dimension=1)

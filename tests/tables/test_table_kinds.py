@@ -288,10 +288,7 @@ def test_sparse_rows_and_a_background() -> None:
 
 
 def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
-    from metricdp.tables import task_for
-    from metricdp.tables.batch import Draws
-    from metricdp.tables.jobs.plan import spec_of
-    from metricdp.tables.pipeline import protect_table
+    from metricdp.tables import Draws, protect_table, spec_of, task_for
 
     place, hour, word = parts()
     cases = [

@@ -17,8 +17,8 @@ import pytest
 import metricdp as mdp
 from browsers import CHROMIUM_OPTIONS, chromium
 from metricdp.places import bundled_roads, bundled_trips
-from metricdp.tables import Disclosure, task_for
-from metricdp.tables.jobs.plan import job_from, plan, spec_of
+from metricdp.tables import Disclosure, spec_of, task_for
+from metricdp.tables.jobs.plan import job_from, plan
 from metricdp.tables.reporting import citation
 from scripts import main
 

@@ -18,9 +18,7 @@ from pyarrow import feather
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
-from metricdp.tables import perturb
-from metricdp.tables.formats import locate_table, open_reader
-from metricdp.tables.jobs.folder import run_partition
+from metricdp.tables import locate_table, open_reader, perturb, run_partition
 from metricdp.text import Rules, TextMechanism
 
 WORDS = ["good", "fine", "bad", "poor", "room", "house", "was", "is", "the", "a", "monday", "friday"]

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.tables import perturb
-from metricdp.tables.disclosure.trim import coarsen_column
-from metricdp.tables.options import CoarseningStep, Trim
+from metricdp.tables import CoarseningStep, Trim, coarsen_column, perturb
 from metricdp.text import Rules, TextMechanism
 from tables.engines.hand import perturbed
 

@@ -173,7 +173,7 @@ def test_a_row_that_is_odd_for_places_is_no_doubt_about_vectors() -> None:
 
 
 def test_wide_rows_are_read_in_small_batches(tmp_path: Path) -> None:
-    from metricdp.tables.formats import locate_table, open_reader
+    from metricdp.tables import locate_table, open_reader
 
     zeros = pa.array(np.zeros(3000 * 4096, np.float32))
     wide = pa.table({"embedding": pa.FixedSizeListArray.from_arrays(zeros, 4096)})

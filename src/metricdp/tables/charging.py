@@ -205,7 +205,7 @@ def charge_job(spending: Spending, request: str) -> tuple[str, ...]:
     return charge_notes
 
 
-def answered(spending: Spending) -> BatchReceipt | None:
+def answer_to(spending: Spending) -> BatchReceipt | None:
     """Return what a job of this name was charged and gave before; None where it is new, or has no name.
 
     One that was charged for other rows is refused.
@@ -230,7 +230,7 @@ def other_rows_error(charging: Charging) -> InvalidInput:
 
 def is_released_elsewhere(spending: Spending, place: str, *, there: bool) -> bool:
     """Tell whether a job was charged before and lies in its place; one that was charged and is gone is refused."""
-    if (charging := spending.charging) is None or answered(spending) is None:
+    if (charging := spending.charging) is None or answer_to(spending) is None:
         return False
     if not there:
         raise InvalidInput(
@@ -343,7 +343,7 @@ def charge_reports(spending: Spending, table: pa.Table, task: TableTask, draw: D
     if (charging := spending.charging) is None:
         return draw(Allotment(spending, rng).portion(table))
     rows = PersonRows.of(table, spending.row_limits.id)
-    found = answered(spending)
+    found = answer_to(spending)
     if found is None:
         allowed = grant(spending)
         protected = draw(Allotment(allowed, rng).portion(table))

@@ -255,6 +255,6 @@ def write_density(found: FileEstimates, target: str, *, by: str | None = None, o
     point = ("lat", "lon") if is_geographic(found.estimate.cells) and "lat" in made.column_names else None
     delimiter = "\t" if goal.path.suffix == ".tsv" else ","
     storage = Storage(goal.format.name, packing=goal.packing, delimiter=delimiter, table=goal.table, point=point)
-    with open_target(goal, None, overwrite=overwrite) as path, Outlet(path, storage).opened(made.schema) as writer:
+    with open_target(goal, None, overwrite=overwrite) as path, Outlet(path, storage).open(made.schema) as writer:
         for batch in made.to_batches():
             writer.write(batch)

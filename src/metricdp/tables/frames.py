@@ -33,7 +33,7 @@ from metricdp.tables.options import DEFAULT_DISCLOSURE, Trim, names_of
 from metricdp.tables.people import PeopleCounter, spending_in
 from metricdp.tables.pipeline import replace
 from metricdp.tables.plan import TableRequest, TableTask
-from metricdp.tables.results import composed
+from metricdp.tables.results import composition_lines
 from metricdp.tables.values import row_names, whole
 
 Inspection = tuple[Findings, list[SanityCheck | None]]
@@ -144,11 +144,11 @@ def _protect(
         table = pa.table({persons.id: column(persons.id)})
         if persons.needs_counts:
             spending = spending_in([table], persons, names, task)
-            log_notes(composed(task.guarantee, None, spending, task.texts))
+            log_notes(composition_lines(task.guarantee, None, spending, task.texts))
             made = charge_reports(spending, table, task, draw, request.rng)
         else:
             counter.add(table)
-            log_notes(composed(task.guarantee, counter.people, None, task.texts)[:1])
+            log_notes(composition_lines(task.guarantee, counter.people, None, task.texts)[:1])
             made = draw(ALL)
     if made.bad.size:
         done = "dropped" if task.on_error == "drop" else "emptied"

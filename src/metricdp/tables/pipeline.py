@@ -160,8 +160,8 @@ def run_pipeline(
     found, sanity = _inspect_first(first, reader.schema, task, person)
     sample = Sample(rows_sampled(task.width))
     how: Any = {"first_row": first_row, "allotment": allotment, "sanity": sanity, "table": reader.name}
-    with outlet.without(task.reports).opened(schema) as writer:
-        for step in protected(_chain_batches(first, batches), task, draws, **how):
+    with outlet.without(task.reports).open(schema) as writer:
+        for step in protect_batches(_chain_batches(first, batches), task, draws, **how):
             for check, batch_statistics in zip(sanity, step.statistics, strict=True):
                 if check is not None and batch_statistics is not None:
                     check.add(batch_statistics, first_row + rows)
@@ -226,7 +226,7 @@ def _chain_batches(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) 
     yield from rest
 
 
-def protected(
+def protect_batches(
     batches: Iterable[pa.RecordBatch],
     task: TableTask,
     draws: Randomness | Draws = None,

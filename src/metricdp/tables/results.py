@@ -331,7 +331,7 @@ class Summary(TablePair, RowTally):
         """Return what the rows of one person add up to, one sentence a line."""
         if self.people is None and self.spending is None:
             return [messages.uncounted_rows()] if self.texts is None else []
-        return composed(self.guarantee, self.people, self.spending, self.texts)
+        return composition_lines(self.guarantee, self.people, self.spending, self.texts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain values for JSON; `metricdp.schema.json` describes every field.
@@ -442,7 +442,7 @@ class Summary(TablePair, RowTally):
         return f"protected {plural}: {', '.join(self.columns)}"
 
 
-def composed(
+def composition_lines(
     guarantee: AnyGuarantee, people: PeopleCount | None, spending: Spending | None, texts: TextMechanism | None
 ) -> list[str]:
     """Return what the rows of one person add up to, one sentence a line; of texts without a budget only how many."""

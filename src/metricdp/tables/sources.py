@@ -181,7 +181,7 @@ class Outlet:
         return replace(self, storage=self.storage.without(reports))
 
     @contextmanager
-    def opened(self, schema: pa.Schema) -> Iterator[Writer]:
+    def open(self, schema: pa.Schema) -> Iterator[Writer]:
         """Begin the file for batches of a schema."""
         made = FORMATS.named(self.storage.format)
         written = pa.schema([one for one in schema if one.name not in self.keys], schema.metadata)

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from metricdp.tables import perturb
-from metricdp.tables.engines import ENGINES, Engine
-from metricdp.tables.jobs.folder import run_partition
-from metricdp.tables.jobs.plan import JobPlan
-from metricdp.tables.pipeline import RowProgress
+from metricdp.tables import ENGINES, Engine, JobPlan, RowProgress, perturb, run_partition
 
 
 def run(job: JobPlan, pending: Sequence[int], tell: RowProgress, /, *, workers: int | None = None) -> None:

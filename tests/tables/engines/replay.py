@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from metricdp.tables.jobs.folder import read_job, run_partition
+from metricdp.tables import run_partition
+from metricdp.tables.jobs.folder import read_job
 
 HOME = ".out.metricdp-job"
 

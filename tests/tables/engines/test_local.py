@@ -19,8 +19,8 @@ import pytest
 import metricdp as mdp
 from metricdp import cli
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.tables import perturb
-from metricdp.tables.batch import Draws, fingerprint
+from metricdp.tables import Draws, perturb
+from metricdp.tables.batch import fingerprint
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import plan as jobs
 from tables.engines.hand import perturbed

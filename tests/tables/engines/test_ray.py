@@ -12,11 +12,8 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, Disclosure, task_for
-from metricdp.tables.batch import Draws
+from metricdp.tables import Charging, Disclosure, Draws, protect_table, spec_of, task_for
 from metricdp.tables.jobs import plan as jobs
-from metricdp.tables.jobs.plan import spec_of
-from metricdp.tables.pipeline import protect_table
 from restoring import as_it_was
 from scripts import main
 from tables.engines.killing import killing

@@ -18,12 +18,9 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, Disclosure, task_for
-from metricdp.tables.batch import Draws
+from metricdp.tables import Charging, Disclosure, Draws, protect_batches, protect_table, spec_of, task_for
 from metricdp.tables.engines import spark
 from metricdp.tables.jobs import plan as jobs
-from metricdp.tables.jobs.plan import spec_of
-from metricdp.tables.pipeline import protect_table, protected
 from restoring import as_it_was
 from scripts import main
 from tables.engines.killing import killing
@@ -204,7 +201,7 @@ def texts(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.Table.from_pylist(WHOLE.to_pylist() * 2, WHOLE.schema).combine_chunks().to_batches()
     dropped = task_for(WHOLE.schema.names, DRAWN, columns="text", disclosure=Disclosure(drop="note"))
     applied = spec_of(dropped).applied
-    (alone,) = protected(rows, task, Draws(KEY, "partition 0", 0, applied))
+    (alone,) = protect_batches(rows, task, Draws(KEY, "partition 0", 0, applied))
     assert [row.text for row in made.collect()] == alone.result["text"].to_pylist()
     staying = mdp.perturb(frame, STAYING, columns="text", to=str(folder / "staying"))
     assert [row.text for row in staying.collect()] == expected() * 2

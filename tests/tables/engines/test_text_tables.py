@@ -16,10 +16,9 @@ from scipy.stats import chi2
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
-from metricdp.tables import files, perturb, task_for
-from metricdp.tables.batch import PIECE, Draws, pieces
-from metricdp.tables.jobs.folder import records_of, run_partition
-from metricdp.tables.pipeline import protected
+from metricdp.tables import Draws, files, perturb, protect_batches, run_partition, task_for
+from metricdp.tables.batch import PIECE, pieces
+from metricdp.tables.jobs.folder import records_of
 from metricdp.text import TextMechanism
 from tables.engines.words import BAD, DRAWN, KERNEL, REFUSING, STAYING, WHOLE, WORDS, expected, mechanism
 
@@ -153,7 +152,7 @@ def test_equal_keys_give_equal_texts_however_batches_are_stored() -> None:
     stored.append(pa.record_batch({"text": pa.concat_arrays([texts, texts]).slice(31)}))
 
     def drawn(batch: pa.RecordBatch, key: bytes = b"k" * 32, place: str = "a", applied: str = "x") -> list:
-        steps = protected([batch], task, Draws(key, place, 0, applied))
+        steps = protect_batches([batch], task, Draws(key, place, 0, applied))
         return [text for step in steps for text in step.result["text"].to_pylist()]
 
     first = drawn(stored[0])

@@ -16,8 +16,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.tables import Reading, perturb
-from metricdp.tables.formats import FORMATS
+from metricdp.tables import FORMATS, Reading, perturb
 from scripts import main
 from tabled import (
     ALMOST,

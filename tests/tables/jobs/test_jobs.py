@@ -21,15 +21,10 @@ import metricdp as mdp
 from books import fork
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import lock_target
-from metricdp.tables import perturb, task_for
-from metricdp.tables.batch import Draws
+from metricdp.tables import Draws, PeopleCount, perturb, protect_table, run_partition, spec_of, task_for
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import folder as folders
 from metricdp.tables.jobs import plan as jobs
-from metricdp.tables.jobs.folder import run_partition
-from metricdp.tables.jobs.plan import spec_of
-from metricdp.tables.people import PeopleCount
-from metricdp.tables.pipeline import protect_table
 from scripts import main
 from tables.engines.hand import declare_hand, perturbed
 from tables.engines.law import CELLS, MATRIX, files, table

@@ -37,7 +37,7 @@ from metricdp.tables.jobs.folder import records_of, run_partition
 from metricdp.tables.jobs.plan import JobPlan, spec_of
 from metricdp.tables.options import Target
 from metricdp.tables.people import CHANGED, PeopleCounter, spending_by
-from metricdp.tables.pipeline import RowProgress, protected
+from metricdp.tables.pipeline import RowProgress, protect_batches
 from metricdp.tables.plan import PersonLimits, TableRequest, TableTask
 
 POLL_SECONDS = 1.0
@@ -225,7 +225,7 @@ class _Mapper:
         try:
             load_inherited(plugins)
             task = replace(spec, file=self.file.value).task(self.names)
-            yield from (step.result for step in protected(batches, task, draws))
+            yield from (step.result for step in protect_batches(batches, task, draws))
         except Exception as error:  # Spark logs what is raised, with all it came from
             raise bare_error(error) from None
 

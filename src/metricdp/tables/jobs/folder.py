@@ -96,7 +96,7 @@ def current_job(target: Path) -> JobPlan | None:
         return None
     private_folder(home)  # or it is somebody else's
     job = read_job(home / name)
-    return finished(job) if is_published(job) else job  # cut off between the last two steps
+    return finish(job) if is_published(job) else job  # cut off between the last two steps
 
 
 def order_key_of(target: Path, key: bytes | None = None) -> str:
@@ -268,10 +268,10 @@ def publish(job: JobPlan) -> JobPlan:
         ) from error
     with suppress(OSError):
         flush(target.parent)
-    return finished(job)
+    return finish(job)
 
 
-def finished(job: JobPlan) -> JobPlan:
+def finish(job: JobPlan) -> JobPlan:
     """Destroy the key of a job whose output is in its place, and keep a note of what was done."""
     folder, done = Path(job.folder), replace(job, finished=True)
     (folder / "key").unlink(missing_ok=True)

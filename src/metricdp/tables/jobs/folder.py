@@ -232,6 +232,8 @@ def records_of(job: JobPlan) -> dict[int, Record]:
     found = {}
     for path in sorted((Path(job.folder) / "done").glob("*.json")):
         entry = json.loads(path.read_text(encoding="utf-8"))
+        left = entry["bad"] if job.spec.on_error == "drop" else 0
+        entry.setdefault("written", entry["rows"] - left)  # which 0.1.0 does not say
         findings_read = tuple(ColumnFinding(**finding) for finding in entry.pop("findings", ()))
         bad_rows, dropped = tuple(entry.pop("bad_rows")), tuple(entry.pop("dropped"))
         record = Record(**entry, bad_rows=bad_rows, dropped=dropped, findings=findings_read)

@@ -151,7 +151,7 @@ def test_a_finished_job_whose_output_is_gone_is_not_silently_done_twice(tmp_path
 def test_a_job_cut_off_after_its_output_appeared_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files(tmp_path / "in", rows=100, count=1)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(folders, "finished", lambda job: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(folders, "finish", lambda job: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     assert (folder_of(tmp_path) / "key").exists()

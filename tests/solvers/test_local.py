@@ -17,7 +17,7 @@ pytest.importorskip("numba", reason="windows take the extra `fast`")
 
 from metricdp.solvers.local.cores import LocalCores
 from metricdp.solvers.local.program import LocalProgram, bound_of
-from metricdp.solvers.local.repair import HostClosing, repair_columns
+from metricdp.solvers.local.repair import HostClosing, Polish, repair_columns
 from metricdp.solvers.local.windows import RatioGraph, SecretWindows
 
 
@@ -215,7 +215,80 @@ def test_a_whole_run_on_the_gpu_ends_between_the_bounds_of_brute_force(device):
     assert mdp.audit(mechanism).verdict == "holds"
 
 
-def test_a_window_wider_than_a_block_of_the_gpu_is_refused(device, monkeypatch):
-    monkeypatch.setattr(device, "WIDEST", 4)
-    with pytest.raises(mdp.errors.InvalidInput, match="smaller `window`"):
+def test_windows_wider_than_the_fast_memory_of_a_block_lie_in_arrays(device, monkeypatch):
+    _, distances, away, mask, loss, prior = drawn(3, 12)
+    program = program_of(distances, away, mask, prior[:, None] * loss, 1.5)
+    rng, host, _ = closing_of(1)
+    point = rng.random(host.windows.size).astype(np.float32)
+    found = []
+    for shared in (device.SHARED, 1):
+        iterates = device.LocalDevice(program, start_of(mask))
+        iterates.advance(20, 1.0)
+        closing = device.DeviceClosing(host.windows, host.graph, host.loss, host.positions)
+        monkeypatch.setattr(device, "SHARED", shared)
+        closing.load(point)
+        closing.close(np.exp(-host.graph.log_ratios), None)
+        found.append((iterates.lower(), closing.values.copy(), closing.background.copy()))
+    for wide, narrow in zip(*found, strict=True):
+        np.testing.assert_array_equal(wide, narrow)
+
+
+def test_a_reach_wider_than_the_fast_memory_of_a_block_is_refused(device, monkeypatch):
+    monkeypatch.setattr(device, "SHARED", 32)
+    with pytest.raises(mdp.errors.InvalidInput, match="raise epsilon, allow a larger `gap`"):
         mdp.optimal(mdp.Problem(mdp.grid((5, 5)), 1.5), window=4.5, solver=mdp.solvers.Gpu())
+
+
+def street_program(seed, size=40, epsilon=2.0):
+    """Return a program on a line of streets, some of them very short, and the closing of all its entries."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.choice([0.001, 0.01, 0.1, 0.3], size - 1)
+    places = np.concatenate([[0.0], np.cumsum(lengths)])
+    distances = np.abs(places[:, None] - places)
+    pairs = np.stack([np.arange(size - 1), np.arange(1, size)], axis=1)
+    mask = np.ones((size, size), dtype=bool)
+    windows = SecretWindows(rows_of(mask, distances), size)
+    graph = RatioGraph(size, pairs, epsilon * lengths)
+    cost = rng.dirichlet(np.ones(size))[:, None] * distances
+    program = LocalProgram(windows, graph, cost.ravel(), np.full(size, np.inf))
+    closing = HostClosing(windows, graph, distances.ravel(), np.arange(windows.size))
+    return program, closing, mask
+
+
+def loss_of(program, distribution, mask):
+    table = dense(distribution, mask)
+    return float((program.cost.reshape(mask.shape) * table / table.sum(axis=1, keepdims=True)).sum())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_polished_distribution_keeps_all_ratios_and_costs_little_more_than_the_bound(seed):
+    program, closing, mask = street_program(seed)
+    state = LocalCores(program, start_of(mask))
+    for _ in range(30):
+        state.advance(100, 10.0)
+        state.restart()
+    point, dual = state.point.copy(), state.dual_point.copy()
+    graph = closing.graph
+    distribution = Polish(state, closing, graph, 4e-3, np.full(graph.size, 4e-3)).distribution()
+    assert worst(dense(distribution, mask), graph, graph.log_ratios) <= 0.0
+    loss = loss_of(program, distribution, mask)
+    charged = repair_columns(closing, state.point, closing.windows, graph, graph.log_ratios)
+    assert loss <= 1.02 * loss_of(program, charged, mask)
+    assert loss <= 1.03 * state.lower()
+    np.testing.assert_array_equal(state.point, point)  # the search goes on where it was
+    np.testing.assert_array_equal(state.dual_point, dual)
+
+
+def test_a_polished_distribution_on_the_gpu_is_about_that_of_the_cores(device):
+    program, closing, mask = street_program(5, size=25)
+    losses = []
+    for build in (LocalCores, device.LocalDevice):
+        state = build(program, start_of(mask))
+        for _ in range(10):
+            state.advance(50, 10.0)
+            state.restart()
+        polish = Polish(state, closing, closing.graph, 4e-3, np.full(closing.graph.size, 4e-3))
+        distribution = polish.distribution()
+        assert worst(dense(distribution, mask), closing.graph, closing.graph.log_ratios) <= 0.0
+        losses.append(loss_of(program, distribution, mask))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)

@@ -14,7 +14,7 @@ from metricdp.deadlines import cap_seconds
 from metricdp.design._certify import certify
 from metricdp.design.balanced import has_separate_kernels, optimal_kernel
 from metricdp.design.components import build_by_component, is_disconnected
-from metricdp.design.local import FEW, optimal_local
+from metricdp.design.local import FEW, optimal_local, prefers_windows
 from metricdp.design.time_limits import TimeLimitTooShort, build_in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
@@ -91,6 +91,8 @@ def optimal(
             raise InvalidInput(f"the worst loss is minimised for at most {FEW:,} secrets, without `window`.")
         with deadlines.time_limit(seconds):
             return optimal_local(problem, window=window, solver=solver, start=start, **limits)
+    if objective == "expected" and solver is None and start is None and prefers_windows(problem, gap):
+        return build_in_time(problem, seconds, partial(_solve_windows, problem, started, **limits), objective=objective)
     return build_in_time(problem, seconds, partial(dense, start=start), objective=objective)
 
 
@@ -130,6 +132,17 @@ def _solve_dense(
         lower_bound=answer.lower_bound,
         note=answer.note,
     )
+
+
+def _solve_windows(
+    problem: Problem, started: float, *, gap: float, seconds: float | None, progress: Progress | None
+) -> MatrixMechanism:
+    """Build on windows, and certify the whole matrix."""
+    limits: dict[str, Any] = {"gap": gap, "seconds": cap_seconds(seconds), "progress": progress}
+    made = optimal_local(problem, window=None, solver=None, start=None, **limits)
+    own = made.certificate
+    facts: dict[str, Any] = {"method": own.method, "lower_bound": own.lower_bound, "note": own.note}
+    return certify(problem, made.matrix, started=started, objective="expected", **facts)
 
 
 def _may_be_kernel(problem: Problem) -> bool:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +37,10 @@ from metricdp.solvers.local.windows import RatioGraph
 from metricdp.solvers.program import least, shortfall
 from metricdp.spaces import FiniteSpace, Near
 from metricdp.spaces.near import MOST_PAIRS
+from metricdp.threads import cores
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
+MANY, LOCAL = 800, 0.9  # secrets from which on windows are tried without being asked, and their share of all entries
 ATTEMPTS = 9  # at keeping the guarantee for pairs that no edge joins
 SHARE = 1e-3  # of the loss that the background may cost
 COSTLY = 1e-2  # from which share on the background's cost is worth advice
@@ -48,8 +51,9 @@ SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
 STRETCHES = ((4e-2, 1.03, 1.01), (2e-2, 1.014, 1.006), (8e-3, 1.008, 1.002), (0.0, 1.004, 1.001))
 FLAT = 3  # coordinates up to which secrets are places
 LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
-# windows, a first distribution and its audit take as long as the check of so many ratios for every entry, at least
-PLACE_CHECKS, STREET_CHECKS = 8_000.0, 2_000.0
+# windows, a first distribution and its audit take one core as long as the check of so many ratios for every entry, at
+# least
+PLACE_CHECKS, STREET_CHECKS = 2_000.0, 500.0
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 WINDOW_SAMPLE = 48  # secrets whose windows are measured
 STORED, VARIABLE, EDGE = 70.0, 60.0, 30.0  # bytes of a stored entry, of a variable in addition, of an edge in a window
@@ -138,6 +142,17 @@ class Plan:
     entries: float
 
 
+def prefers_windows(problem: Problem, gap: float) -> bool:
+    """Tell whether windows along streets find a small matrix sooner than the program of all its entries."""
+    size = len(problem.inputs)
+    if size < MANY or problem.radius is not None or streets_of(problem.inputs) is None or find_spec("numba") is None:
+        return False
+    try:
+        return plan_of(problem, None, gap).entries <= LOCAL * size * len(problem.outputs)
+    except InvalidInput:  # nothing is local
+        return False
+
+
 def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
     """Choose windows for a problem: the tail beyond the variables and the background cost less than a share each."""
     epsilon, n = problem.epsilon, len(problem.inputs)
@@ -171,7 +186,7 @@ def _refuse_too_short(problem: Problem, plan: Plan) -> None:
     """Refuse at once where windows and a first distribution would take longer than there is time."""
     checks = STREET_CHECKS if streets_of(problem.inputs) is not None else PLACE_CHECKS
     what = f"a mechanism on windows with {plan.entries:,.0f} entries"
-    refuse_too_short(checks * plan.entries, what, "fewer places or a smaller `window`")
+    refuse_too_short(checks * plan.entries / cores(), what, "fewer places or a smaller `window`")
 
 
 def _request_memory(plan: Plan) -> None:

@@ -27,7 +27,11 @@ from metricdp.progress import report_step
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Status, Warm, least
 
-RESTART_ENOUGH, RESTART_USEFUL, RESTART_LONG = 0.2, 0.8, 0.36
+RESTART_ENOUGH, RESTART_USEFUL, RESTART_LONG = 0.2, 0.8, 0.1
+LONGEST_CYCLE = 400  # iterations: in float32 the rounding errors of longer cycles add up to more than the cycle gains
+
+
+FRESH = 1.03  # a last look within so few iterations of the one before finds nothing new
 
 
 def can_use_loops() -> bool:
@@ -104,7 +108,7 @@ class FirstOrder:
         weight, total, since = self.weight, 0, 0
         reference = previous = 0.0
         lower, upper = -np.inf, np.inf
-        due, repairing, longest = 300, 0.0, 0.0
+        look, seen, repairing, longest = 300, 0, 0.0, 0.0
         settled = 0  # looks in a row at which neither the objective nor the bound had far to go
         try:
             while total < self.iterations:
@@ -117,37 +121,44 @@ class FirstOrder:
                     reference = previous = error
                 spent = time.perf_counter() - started
                 late = seconds is not None and spent + longest > seconds
-                if total >= due or late:
-                    value, gained = state.lower(), np.inf
-                    if value > lower:
-                        gained, lower = value - lower, value
-                        state.keep()
-                    objective = state.objective()
-                    # x' is not feasible, so its objective may cross the bound once by chance
-                    near = abs(objective - lower) <= 0.2 * gap * abs(objective)
-                    settled = settled + 1 if near and not 0.05 * gap * abs(lower) < gained < np.inf else 0
-                    # repairs take at most about a third of the time, except the first and the last
-                    if repairing <= 0.35 * spent or not np.isfinite(upper) or late:
-                        before = time.perf_counter()
-                        upper = min(upper, objective if self.upper is None else self.upper(state.primal()))
-                        repairing += time.perf_counter() - before
-                        longest = max(longest, time.perf_counter() - before)
-                    if progress is not None:
-                        progress(lower, upper, time.perf_counter() - started, total)
-                    if upper - lower <= gap * abs(upper):
-                        status = Status.OPTIMAL
-                        break
-                    if late or settled >= 3:
-                        break
-                    due = total + max(total // 6, 40)
                 fallen = error <= RESTART_ENOUGH * reference
                 turning = error <= RESTART_USEFUL * reference and error > previous
                 previous = error
-                if since > 1 and (fallen or turning or since >= RESTART_LONG * total):
+                due = late or total >= look
+                long = since >= min(RESTART_LONG * total, LONGEST_CYCLE)
+                if due or (since > 1 and (fallen or turning or long)):
                     primal_move, dual_move = state.restart()
                     if primal_move > 0.0 and dual_move > 0.0:
                         weight = float(np.clip(np.sqrt(weight * dual_move / primal_move), *self.weights))
                     since = 0
+                if not due:
+                    continue
+                if late and np.isfinite(upper) and total < FRESH * seen:
+                    break
+                seen = total
+                value, gained = state.lower(), np.inf
+                if value > lower:
+                    gained, lower = value - lower, value
+                    state.keep()
+                objective = state.objective()
+                # x' is not feasible, so its objective may cross the bound once by chance
+                near = abs(objective - lower) <= 0.2 * gap * abs(objective)
+                # repairs take at most about a third of the time, except the first and the last
+                if repairing <= 0.35 * spent or not np.isfinite(upper) or late:
+                    before, value = time.perf_counter(), upper
+                    upper = min(upper, objective if self.upper is None else self.upper(state.primal()))
+                    gained = gained if value == np.inf else max(gained, value - upper)
+                    repairing += time.perf_counter() - before
+                    longest = max(longest, time.perf_counter() - before)
+                if progress is not None:
+                    progress(lower, upper, time.perf_counter() - started, total)
+                settled = settled + 1 if near and not 0.05 * gap * abs(lower) < gained < np.inf else 0
+                if np.isfinite(upper) and upper - lower <= gap * abs(upper):
+                    status = Status.OPTIMAL
+                    break
+                if late or settled >= 3:
+                    break
+                look = total + max(total // 6, 40)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         return Solution(

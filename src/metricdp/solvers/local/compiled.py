@@ -16,8 +16,10 @@ SMALLEST, LEAST = 1e-30, 1e-32  # weights of columns, and of balanced rows: floa
 
 
 @njit(nogil=True, parallel=True, fastmath=True)
-def row_step(starts, cost, step, weight, dual_share, exchange, state, anchor, level, widest, measured, point, error):  # type: ignore[no-untyped-def]
-    """x' = simplex(x - tau (c + A^T y)) for every row; hand 2 x' - x to the columns and move x towards the anchor."""
+def row_step(  # type: ignore[no-untyped-def]
+    starts, cost, step, price, weight, dual_share, exchange, state, anchor, level, widest, measured, point, error
+):
+    """x' = simplex(x - tau (price c + A^T y)) row by row; hand 2 x' - x to the columns, move x to the anchor."""
     rows = len(starts) - 1
     for chunk in prange(CHUNKS):
         held = np.empty(widest, np.float32)
@@ -27,7 +29,7 @@ def row_step(starts, cost, step, weight, dual_share, exchange, state, anchor, le
             pace = step[i] / weight
             largest = np.float32(-1e30)
             for j in range(count):
-                value = state[begin + j] - pace * (cost[begin + j] + exchange[begin + j])
+                value = state[begin + j] - pace * (price * cost[begin + j] + exchange[begin + j])
                 held[j] = value
                 largest = max(largest, value)
             lowest = max(min(level[i], largest - np.float32(1e-6)), largest - ONE)  # where the root lies

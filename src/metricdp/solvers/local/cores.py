@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from metricdp.arrays import Floats
 from metricdp.solvers.local.compiled import CHUNKS
-from metricdp.solvers.local.program import LocalProgram, bound_of
+from metricdp.solvers.local.polish import LocalIterates
+from metricdp.solvers.local.program import LocalProgram, bound_of, small_factors
 from metricdp.solvers.local.windows import loops
 
 Singles = NDArray[np.float32]
 
 
-class LocalCores:
+class LocalCores(LocalIterates):
     """x, y and their anchors in float32, bounds in float64; see `backends.first_order` for the method.
 
     `exchange` holds 2 x' - x on the way from rows to columns and A^T y on the way back.
@@ -25,7 +27,8 @@ class LocalCores:
         self.program, self.loops = program, loops()
         self.cost: Singles = (program.cost * program.scale).astype(np.float32)
         self.step: Singles = (1.0 / program.graph.degrees).astype(np.float32)
-        self.small: Singles = program.small.astype(np.float32)[inside.edge]
+        self.small: Singles = np.empty(len(inside.edge), dtype=np.float32)
+        self.set_ratios(program.graph.log_ratios)
         self.state: Singles = start.copy()
         self.anchor: Singles = start.copy()
         self.point: Singles = start.copy()
@@ -35,7 +38,12 @@ class LocalCores:
         self.best: Singles | None = None
         self.level: Singles = np.full(windows.rows, -1e9, dtype=np.float32)
         self.row_error, self.column_error = np.zeros(windows.rows), np.zeros(CHUNKS)
+        self.price = np.float32(1.0)
         self.since = 0
+
+    def set_ratios(self, log_ratios: Floats) -> None:
+        """Iterate with these log ratios along the edges."""
+        np.take(small_factors(log_ratios).astype(np.float32), self.program.inside.edge, out=self.small)
 
     def advance(self, count: int, weight: float) -> float:
         """Iterate, and return the fixed-point error of the last one."""
@@ -45,7 +53,7 @@ class LocalCores:
             share = np.float32((self.since + 1.0) / (self.since + 2.0))
             measured = turn == count - 1
             self.loops.row_step(
-                windows.starts, self.cost, self.step, pace, share, self.exchange, self.state, self.anchor,
+                windows.starts, self.cost, self.step, self.price, pace, share, self.exchange, self.state, self.anchor,
                 self.level, windows.widest_row, measured, self.point, self.row_error,
             )  # fmt: skip
             self.loops.column_step(

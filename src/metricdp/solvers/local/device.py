@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput, import_extra
-from metricdp.solvers.local.program import LocalProgram, total_bound
+from metricdp.solvers.local.polish import LocalIterates
+from metricdp.solvers.local.program import LocalProgram, small_factors, total_bound
 from metricdp.solvers.local.windows import Inside, RatioGraph, SecretWindows, loops
 
 THREADS = 128
-WIDEST = 9_000  # entries of a row or column: three doubles each in a block's shared memory
+SHARED = 220 * 1024  # bytes of a block's shared memory
 
 
 @cache
@@ -34,7 +35,7 @@ def launch(name: str, blocks: int, arguments: tuple[Any, ...], shared: int = 0) 
     kernel((blocks,), (THREADS,), arguments, shared_mem=shared)
 
 
-class LocalDevice:
+class LocalDevice(LocalIterates):
     """The iterates of `LocalCores` in the memory of a GPU."""
 
     def __init__(self, program: LocalProgram, start: NDArray[np.float32]) -> None:
@@ -51,7 +52,8 @@ class LocalDevice:
         self.true_cost, self.beyond = cupy.asarray(program.cost), cupy.asarray(program.beyond)
         self.cost = (self.true_cost * program.scale).astype(np.float32)
         self.step = cupy.asarray((1.0 / program.graph.degrees).astype(np.float32))
-        self.small = cupy.asarray(program.small.astype(np.float32))[self.edge]
+        self.small = cupy.empty(len(inside.edge), dtype=np.float32)
+        self.set_ratios(program.graph.log_ratios)
         factor, ratio = program.factors
         self.factor, self.ratio = cupy.asarray(factor / program.scale), cupy.asarray(ratio)
         self.state = cupy.asarray(start)
@@ -62,7 +64,12 @@ class LocalDevice:
         self.best: Any = None
         self.level = cupy.full(self.rows, -1e9, dtype=np.float32)
         self.row_error, self.column_error = cupy.zeros(self.rows), cupy.zeros(self.columns)
+        self.price = np.float32(1.0)
         self.since = 0
+
+    def set_ratios(self, log_ratios: Floats) -> None:
+        """Iterate with these log ratios along the edges."""
+        self.cupy.take(self.cupy.asarray(small_factors(log_ratios).astype(np.float32)), self.edge, out=self.small)
 
     def advance(self, count: int, weight: float) -> float:
         """Iterate, and return the fixed-point error of the last one."""
@@ -74,8 +81,8 @@ class LocalDevice:
                 "row_step",
                 self.rows,
                 (
-                    self.starts, self.cost, self.step, pace, share, self.exchange, self.state, self.anchor, self.level,
-                    measured, self.point, self.row_error,
+                    self.starts, self.cost, self.step, self.price, pace, share, self.exchange, self.state, self.anchor,
+                    self.level, measured, self.point, self.row_error,
                 ),
                 4 * windows.widest_row,
             )  # fmt: skip
@@ -120,14 +127,15 @@ class LocalDevice:
         """Return the lower bound of y' for all mechanisms with these reports."""
         slopes, least = self.cupy.empty(self.program.windows.size), self.cupy.empty(self.rows)
         slack = np.float64(self.program.slack)
+        shared, spill = share_memory(16 * self.program.windows.widest_column, 2 * self.program.windows.size)
         launch(
             "column_slopes",
             self.columns,
             (
                 self.column_starts, self.places, self.edge_starts, self.first, self.second, self.edge, self.factor,
-                self.ratio, self.dual_point, slack, slopes,
+                self.ratio, self.dual_point, slack, slopes, spill,
             ),
-            16 * self.program.windows.widest_column,
+            shared,
         )  # fmt: skip
         launch("least_reduced", self.rows, (self.starts, self.true_cost, slopes, slack, self.beyond, least))
         return total_bound(self.cupy.asnumpy(least))
@@ -157,7 +165,6 @@ class DeviceClosing:
 
     def __init__(self, windows: SecretWindows, graph: RatioGraph, loss: Floats, positions: Integers) -> None:
         cupy = import_extra("cupy", "gpu")
-        _check_width(windows)
         self.cupy, self.windows = cupy, windows
         inside = Inside.of(windows, graph)
         counts = np.zeros(windows.reports + 1, dtype=np.int64)
@@ -188,19 +195,20 @@ class DeviceClosing:
 
     def close(self, decay: Floats, touched: NDArray[np.bool_] | None) -> None:
         """Close all columns: those that are closed already take no time."""
+        shared, spill = share_memory(8 * self.windows.widest_column, self.windows.size)
         launch(
             "close_columns",
             self.windows.reports,
-            (*self.shape, self.cupy.asarray(decay), self.values, self.background),
-            8 * self.windows.widest_column,
+            (*self.shape, self.cupy.asarray(decay), self.values, self.background, spill),
+            shared,
         )
 
     def balance(self, decay: Floats, target: float, sweeps: int, rows: NDArray[np.bool_] | None) -> None:
         """Balance all rows: there is no time to be won from leaving out some."""
         cupy = self.cupy
         kept = cupy.asarray(decay)
-        zeros = cupy.zeros(self.windows.size)
-        hidden = self._sums(zeros, self.background)[0]  # the background outside every row
+        lows, highs = cupy.zeros(self.windows.size), cupy.empty(self.windows.size)
+        hidden = self._sums(lows, self.background)[0]  # the background outside every row
         for _ in range(sweeps):
             for nodes in self.groups:
                 launch(
@@ -208,9 +216,8 @@ class DeviceClosing:
                     len(nodes),
                     (
                         nodes, self.starts, self.columns, self.values, self.background, hidden, np.float64(target),
-                        *self.neighbours, kept,
+                        *self.neighbours, kept, lows, highs,
                     ),
-                    24 * self.windows.widest_row,
                 )  # fmt: skip
 
     def sums(self) -> tuple[Floats, Floats]:
@@ -231,10 +238,17 @@ class DeviceClosing:
         )
 
 
+def share_memory(needed: int, doubles: int) -> tuple[int, Any]:
+    """Return the bytes of shared memory that a block takes, and instead where its window is too wide: an array."""
+    if needed <= SHARED:
+        return needed, np.int64(0)  # no array
+    return 0, import_extra("cupy", "gpu").empty(doubles)
+
+
 def _check_width(windows: SecretWindows) -> None:
-    widest = max(windows.widest_column, windows.widest_row)
-    if widest > WIDEST:
+    widest = max(windows.widest_column, windows.widest_row // 2)
+    if 8 * widest > SHARED:
         raise InvalidInput(
-            f"a window of {widest:,} places is more than the {WIDEST:,} that a GPU's fast "
-            "memory holds: raise epsilon, take a smaller `window`, or the processor (leave `solver` out)."
+            f"{widest:,} places within reach are more than the {SHARED // 8:,} that a GPU's fast memory holds: raise "
+            "epsilon, allow a larger `gap`, or take the processor (leave `solver` out)."
         )

@@ -1,5 +1,5 @@
 // Iterations and repair on windows, one block of threads per row or per column. Entries lie row by row; `places` lists
-// them column by column. The window of a block lies in shared memory.
+// them column by column. The window of a block lies in shared memory, or in `spill` where it is too wide for that.
 
 typedef unsigned short half_t;
 
@@ -29,16 +29,16 @@ __device__ float block_max(float value, float* scratch) {
     return largest;
 }
 
-extern "C" __global__ void row_step(const long long* starts, const float* cost, const float* step, float weight,
-                                    float share, float* exchange, float* state, const float* anchor, float* level,
-                                    int measured, float* point, double* error) {
+extern "C" __global__ void row_step(const long long* starts, const float* cost, const float* step, float price,
+                                    float weight, float share, float* exchange, float* state, const float* anchor,
+                                    float* level, int measured, float* point, double* error) {
     extern __shared__ float held[];
     __shared__ float scratch[32], counts[32];
     long long i = blockIdx.x, begin = starts[i];
     int count = (int)(starts[i + 1] - begin);
     float pace = step[i] / weight, largest = -1e30f;
     for (int j = threadIdx.x; j < count; j += blockDim.x) {
-        float value = state[begin + j] - pace * (cost[begin + j] + exchange[begin + j]);
+        float value = state[begin + j] - pace * (price * cost[begin + j] + exchange[begin + j]);
         held[j] = value;
         largest = fmaxf(largest, value);
     }
@@ -127,11 +127,11 @@ extern "C" __global__ void dual_slopes(const long long* column_starts, const int
 extern "C" __global__ void column_slopes(const long long* column_starts, const int* places,
                                          const long long* edge_starts, const half_t* first, const half_t* second,
                                          const int* edge, const double* factor, const double* ratio, const float* dual,
-                                         double slack, double* slopes) {
+                                         double slack, double* slopes, double* spill) {
     extern __shared__ double sums[];
     long long k = blockIdx.x, begin = column_starts[k];
     int count = (int)(column_starts[k + 1] - begin);
-    double *slope = sums, *terms = sums + count;
+    double *slope = spill ? spill + 2 * begin : sums, *terms = slope + count;
     for (int j = threadIdx.x; j < count; j += blockDim.x) { slope[j] = 0.0; terms[j] = 0.0; }
     __syncthreads();
     for (long long t = edge_starts[k] + threadIdx.x; t < edge_starts[k + 1]; t += blockDim.x) {
@@ -169,14 +169,16 @@ extern "C" __global__ void least_reduced(const long long* starts, const double* 
 extern "C" __global__ void close_columns(const long long* column_starts, const int* places,
                                          const long long* edge_starts, const half_t* first, const half_t* second,
                                          const int* edge, const long long* rim_starts, const half_t* rim,
-                                         const int* rim_edge, const double* decay, double* values, double* background) {
+                                         const int* rim_edge, const double* decay, double* values, double* background,
+                                         double* spill) {
     extern __shared__ double held_window[];
     __shared__ int changed;
     __shared__ unsigned long long across;
     long long k = blockIdx.x, begin = column_starts[k];
     int count = (int)(column_starts[k + 1] - begin);
-    volatile double* held = held_window;
-    unsigned long long* bits = (unsigned long long*)held_window;
+    double* cells = spill ? spill + begin : held_window;
+    volatile double* held = cells;
+    unsigned long long* bits = (unsigned long long*)cells;
     for (int j = threadIdx.x; j < count; j += blockDim.x) held[j] = values[places[begin + j]];
     if (threadIdx.x == 0) across = (unsigned long long)__double_as_longlong(1e-30);
     do {
@@ -225,12 +227,12 @@ extern "C" __global__ void row_sums(const long long* starts, const int* columns,
 extern "C" __global__ void balance_rows(const long long* nodes, const long long* starts, const int* columns,
                                         double* values, const double* background, const double* far, double target,
                                         const long long* neighbour_starts, const int* neighbours, const int* edge_of,
-                                        const double* decay) {
-    extern __shared__ double bounds[];
+                                        const double* decay, double* lows, double* highs) {
     __shared__ double scratch[32];
     long long i = nodes[blockIdx.x], begin = starts[i];
     int size = (int)(starts[i + 1] - begin);
-    double *held = bounds, *low = bounds + size, *high = bounds + 2 * size;
+    const double* held = values + begin;
+    double *low = lows + begin, *high = highs + begin;
     for (int j = threadIdx.x; j < size; j += blockDim.x) {
         int k = columns[begin + j];
         double least = 1e-32, most = 1e300;
@@ -245,7 +247,6 @@ extern "C" __global__ void balance_rows(const long long* nodes, const long long*
             least = fmax(least, keep * other);
             most = fmin(most, other / keep);
         }
-        held[j] = values[begin + j];
         low[j] = least;
         high[j] = most;
     }

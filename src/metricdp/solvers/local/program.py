@@ -37,17 +37,11 @@ class LocalProgram:
         return Inside.of(self.windows, self.graph)
 
     @cached_property
-    def small(self) -> Floats:
-        """a of every edge: a z_i - b z_j <= 0 with b / a = e^w and a + b = 1."""
-        falling = np.exp(-self.graph.log_ratios)  # never overflows, however heavy an edge is
-        return np.asarray(falling / (1.0 + falling))
-
-    @cached_property
     def factors(self) -> tuple[Floats, Floats]:
         """What turns y into multipliers of z_i <= g z_j, and g rounded up; zero for the heaviest edges."""
         heavy = self.graph.log_ratios > MOST_LOG_RATIO
         ratio = np.exp(np.where(heavy, 0.0, self.graph.log_ratios) * (1.0 + ROUNDED_DOWN)) * (1.0 + 8.0 * UNIT)
-        return np.where(heavy, 0.0, self.small), ratio
+        return np.where(heavy, 0.0, small_factors(self.graph.log_ratios)), ratio
 
     @cached_property
     def scale(self) -> float:
@@ -58,6 +52,12 @@ class LocalProgram:
     def slack(self) -> float:
         """The rounding error of a sum over the edges that meet a secret, relative to the size of its terms."""
         return (2.0 * int(self.graph.degrees.max()) + 8.0) * UNIT
+
+
+def small_factors(log_ratios: Floats) -> Floats:
+    """Return a of every edge: a z_i - b z_j <= 0 with b / a = e^w and a + b = 1."""
+    falling = np.exp(-log_ratios)  # never overflows, however heavy an edge is
+    return np.asarray(falling / (1.0 + falling))
 
 
 def bound_of(program: LocalProgram, dual: NDArray[np.float32]) -> float:

@@ -21,8 +21,12 @@ from numpy.typing import NDArray
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
+from metricdp.solvers.local.polish import LocalIterates
 from metricdp.solvers.local.windows import RatioGraph, SecretWindows, loops
 
+POLISHES = 12  # times that a point is polished and closed
+SPARE = (5e-4, 4e-3)  # the share of log ratios that is left for slopes: a fifth of the gap, within these
+AMPLE, FORGOTTEN = 2.0, 0.8  # more than the slopes that were found, and what stays of a share until the next time
 ROUNDS = 60
 FEW_ENTRIES = 10_000  # of windows: a distribution on so few is repaired, however little time is left
 ROUNDED = 4e-7  # what storing weights in float32 may add to a log ratio: 2 * 2^-24 for weights, as much for sums
@@ -59,6 +63,52 @@ class Closing(Protocol):
 
     def weights(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return values and background as they are stored."""
+
+
+@dataclass(eq=False)
+class Polish:
+    """From x' to a distribution that keeps all log ratios along the edges, by polishing.
+
+    x' is polished to keep a little less along the edges, then closed and divided by its row sums: what is left takes up
+    the slopes of the sums. Where it does not, the edges of these secrets keep less, and x' is polished again. `share`
+    is what the edges of a secret leave for slopes: near what it was the last time.
+    """
+
+    state: LocalIterates
+    closing: Closing
+    kept: RatioGraph
+    least: float
+    share: Floats
+
+    def distribution(self, rounding: float = ROUNDED) -> LocalDistribution | None:
+        """Return one near the present x', or None where none is found."""
+        kept, graph = self.kept, self.state.program.graph
+        first, second = kept.pairs[:, 0], kept.pairs[:, 1]
+        share = np.maximum(self.share * FORGOTTEN, self.least)
+        spare = rounding + max(ROUNDED, 0.1 * rounding)
+        with self.state.polishing():
+            for number in range(POLISHES):
+                if deadlines.seconds_left() <= 0.0:
+                    return None
+                self.closing.load(self.state.approach(_less(graph.log_ratios, share, graph.pairs)))
+                remaining = np.maximum(_less(kept.log_ratios, share, kept.pairs) - spare, 0.0)
+                self.closing.close(np.exp(-remaining), None)
+                totals, losses = self.closing.sums()
+                logs = np.log(totals)
+                slope = np.abs(logs[first] - logs[second])
+                short = remaining + slope + np.where(remaining > 0.0, rounding, 0.0) > kept.log_ratios
+                if not short.any():
+                    self.share = share
+                    values, background = self.closing.weights()
+                    return LocalDistribution(values, background, totals, losses / totals)
+                needed = AMPLE * (1.0 + 0.25 * number) * (slope[short] + spare) / kept.log_ratios[short]
+                np.maximum.at(share, kept.pairs[short], needed[:, None])
+        return None
+
+
+def _less(log_ratios: Floats, share: Floats, pairs: Integers) -> Floats:
+    """Return log ratios less the larger share of both ends."""
+    return np.asarray((1.0 - np.minimum(share[pairs].max(axis=1), 1.0)) * log_ratios)
 
 
 def repair_columns(

@@ -17,12 +17,20 @@ from metricdp.metrics import NeighbourRows
 from metricdp.progress import SEARCHING, report_step, report_task
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.local.program import LocalProgram, bound_of, total_bound
-from metricdp.solvers.local.repair import FEW_ENTRIES, Closing, HostClosing, LocalDistribution, repair_columns
+from metricdp.solvers.local.repair import (
+    FEW_ENTRIES,
+    SPARE,
+    Closing,
+    HostClosing,
+    LocalDistribution,
+    Polish,
+    repair_columns,
+)
 from metricdp.solvers.local.windows import RatioGraph, SecretWindows
 from metricdp.solvers.program import Progress, Solution, Status, least
 
 # primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
-LIGHTEST, WEIGHT, HEAVIEST = 0.3, 3.0, 84.0
+LIGHTEST, WEIGHT, HEAVIEST = 1.0, 3.0, 840.0
 AGAIN = 1.5  # how much longer the audit of the result may take than that of the first distribution
 Place = Literal["cores", "gpu"]
 
@@ -85,19 +93,8 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     best: LocalDistribution | None = None
     value = np.inf
 
-    def upper(point: Any) -> float:
+    def keep(distribution: LocalDistribution) -> float:
         nonlocal best, value
-        try:
-            with report_task("repairing"):
-                in_time = deadlines.seconds_left() > -deadlines.SPARE or windows.size < FEW_ENTRIES
-                first = best is None and in_time
-                distribution = repair_columns(
-                    closing, point, windows, task.kept, task.kept.log_ratios, to_the_end=first
-                )
-        except SolverFailure:
-            if best is None:
-                raise
-            return value  # the best distribution so far stands
         cost = float(
             task.prior
             @ (distribution.near_loss + task.far * distribution.background.sum(dtype=np.float64) / distribution.totals)
@@ -107,8 +104,29 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
             report_step(SEARCHING)
         return value
 
+    def upper(point: Any) -> float:
+        try:
+            with report_task("repairing"):
+                in_time = deadlines.seconds_left() > -deadlines.SPARE or windows.size < FEW_ENTRIES
+                to_the_end = best is None and in_time
+                return keep(
+                    repair_columns(closing, point, windows, task.kept, task.kept.log_ratios, to_the_end=to_the_end)
+                )
+        except SolverFailure:
+            return value  # the best distribution so far stands, and a later look may succeed
+
+    def polished_upper(point: Any) -> float:
+        with report_task("repairing"):
+            distribution = polish.distribution()
+        if distribution is not None:
+            return keep(distribution)
+        return upper(point) if best is None else value  # what is polished soon is better than what is repaired now
+
     lower = total_bound(_row_minima(program))
     start = start_of(program, task)
+    state = _iterates(program, start, options.place)
+    spare = float(np.clip(0.2 * options.gap, *SPARE))
+    polish = Polish(state, closing, task.kept, spare, np.full(task.kept.size, spare))
     reserved, begun = 0.0, deadlines.clock()
     if task.start is not None or deadlines.has_deadline():
         upper(start)  # what comes back is no worse
@@ -125,7 +143,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         seconds_left, None if not deadlines.has_deadline() else max(deadlines.seconds_left() - reserved, 1e-3)
     )
     driver = FirstOrder(
-        options.gap, seconds_left, options.iterations, min(WEIGHT, heaviest / 3.0), weights, upper=upper
+        options.gap, seconds_left, options.iterations, min(WEIGHT, heaviest / 30.0), weights, upper=polished_upper
     )
     before = time.perf_counter() - started
 
@@ -133,13 +151,13 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         if options.progress is not None:
             options.progress(max(lower, low), min(value, high), before + seconds, iterations)
 
-    state = _iterates(program, start, options.place)
     with deadlines.time_limit(None, reserve=reserved):
         answer = driver.drive(state, report)
     if best is None:  # time was up at once: no worse than the kernel it began with
         upper(start)
-        upper(state.primal())
-    assert best is not None
+        polished_upper(state.primal())
+    if best is None:
+        best = repair_columns(closing, start, windows, task.kept, task.kept.log_ratios, to_the_end=True)
     distribution, ratios = best, task.kept.log_ratios
 
     def tightened(share: float) -> LocalDistribution:

@@ -132,9 +132,7 @@ def measured(case: Case, gpu: bool, keep: Recorder) -> mdp.mechanisms.FiniteMech
         loss=found.loss,
         bound=found.lower_bound,
         gigabytes=memory,
-        entries=len(mechanism.columns)
-        if isinstance(mechanism, mdp.mechanisms.LocalMechanism)
-        else mechanism.matrix.size,
+        entries=entries,
         note=found.note,
     )
     return mechanism

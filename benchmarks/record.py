@@ -35,7 +35,7 @@ def machine() -> dict[str, Any]:
     """Return what a figure depends on: cores, memory, how busy they were, versions."""
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return {
-        "cores": os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(pages * size / 2**30, 1),
         "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.machine()}",

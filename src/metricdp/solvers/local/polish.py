@@ -17,8 +17,9 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.solvers.local.program import LocalProgram
 
-ENOUGH = 1e-3  # the share of the first error at which a point is polished
-MOST, AGAIN = 160, 80  # iterations the first time, and from a point that was polished before
+# iterations at most, and the share of the first error at which they end: for an iterate, and for a polished point again
+FIRST, AGAIN = (320, 1e-3), (200, 1e-2)
+ABOUT = 600  # iterations that a distribution takes
 PATIENCE = 0.36  # the share of all iterations after which a cycle ends
 BEGIN, LEAST, LARGEST = 3.0, 1e-2, 1e3  # primal weights
 
@@ -30,7 +31,7 @@ class LocalIterates(ABC):
     dual_point: Any
     price: np.float32
     program: LocalProgram
-    enough: float  # the error at which a point is polished
+    polished: bool  # whether the point is polished
 
     @abstractmethod
     def advance(self, count: int, weight: float) -> float:
@@ -48,7 +49,7 @@ class LocalIterates(ABC):
     def polishing(self) -> Iterator[None]:
         """Leave the cost out for a while; x' and y' are as before then, and the anchor of what follows."""
         point, dual = self.point.copy(), self.dual_point.copy()
-        self.price, self.enough = np.float32(0.0), 0.0
+        self.price, self.polished = np.float32(0.0), False
         try:
             yield
         finally:
@@ -62,7 +63,8 @@ class LocalIterates(ABC):
         self.set_ratios(log_ratios)
         self.dual_point[...] = 0.0
         self.restart()
-        most = AGAIN if self.enough else MOST
+        most, enough = AGAIN if self.polished else FIRST
+        self.polished = True
         weight, total, since = BEGIN, 0, 0
         reference = previous = 0.0
         while total < most:
@@ -71,8 +73,8 @@ class LocalIterates(ABC):
             total, since = total + count, since + count
             if since == 1:
                 reference = previous = error
-                self.enough = self.enough or ENOUGH * error
-            if error <= self.enough:
+                enough *= error
+            if error <= enough:
                 break
             turns = error <= 0.2 * reference or (error <= 0.8 * reference and error > previous)
             previous = error

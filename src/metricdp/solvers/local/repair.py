@@ -25,7 +25,7 @@ from metricdp.solvers.local.polish import LocalIterates
 from metricdp.solvers.local.windows import RatioGraph, SecretWindows, loops
 
 POLISHES = 12  # times that a point is polished and closed
-SPARE = (5e-4, 4e-3)  # the share of log ratios that is left for slopes: a fifth of the gap, within these
+SPARE = 4e-3  # the share of log ratios that is left for slopes
 AMPLE, FORGOTTEN = 2.0, 0.8  # more than the slopes that were found, and what stays of a share until the next time
 ROUNDS = 60
 FEW_ENTRIES = 10_000  # of windows: a distribution on so few is repaired, however little time is left
@@ -77,14 +77,13 @@ class Polish:
     state: LocalIterates
     closing: Closing
     kept: RatioGraph
-    least: float
     share: Floats
 
     def distribution(self, rounding: float = ROUNDED) -> LocalDistribution | None:
         """Return one near the present x', or None where none is found."""
         kept, graph = self.kept, self.state.program.graph
         first, second = kept.pairs[:, 0], kept.pairs[:, 1]
-        share = np.maximum(self.share * FORGOTTEN, self.least)
+        share = np.maximum(self.share * FORGOTTEN, SPARE)
         spare = rounding + max(ROUNDED, 0.1 * rounding)
         with self.state.polishing():
             for number in range(POLISHES):

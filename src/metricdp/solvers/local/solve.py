@@ -16,6 +16,7 @@ from metricdp.errors import SolverFailure
 from metricdp.metrics import NeighbourRows
 from metricdp.progress import SEARCHING, report_step, report_task
 from metricdp.solvers.backends.first_order import FirstOrder
+from metricdp.solvers.local.polish import ABOUT
 from metricdp.solvers.local.program import LocalProgram, bound_of, total_bound
 from metricdp.solvers.local.repair import (
     FEW_ENTRIES,
@@ -125,8 +126,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     lower = total_bound(_row_minima(program))
     start = start_of(program, task)
     state = _iterates(program, start, options.place)
-    spare = float(np.clip(0.2 * options.gap, *SPARE))
-    polish = Polish(state, closing, task.kept, spare, np.full(task.kept.size, spare))
+    polish = Polish(state, closing, task.kept, np.full(task.kept.size, SPARE))
     reserved, begun = 0.0, deadlines.clock()
     if task.start is not None or deadlines.has_deadline():
         upper(start)  # what comes back is no worse
@@ -143,7 +143,13 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         seconds_left, None if not deadlines.has_deadline() else max(deadlines.seconds_left() - reserved, 1e-3)
     )
     driver = FirstOrder(
-        options.gap, seconds_left, options.iterations, min(WEIGHT, heaviest / 30.0), weights, upper=polished_upper
+        options.gap,
+        seconds_left,
+        options.iterations,
+        min(WEIGHT, heaviest / 30.0),
+        weights,
+        upper=polished_upper,
+        effort=ABOUT,
     )
     before = time.perf_counter() - started
 
@@ -155,7 +161,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         answer = driver.drive(state, report)
     if best is None:  # time was up at once: no worse than the kernel it began with
         upper(start)
-        polished_upper(state.primal())
+        upper(state.primal())
     if best is None:
         best = repair_columns(closing, start, windows, task.kept, task.kept.log_ratios, to_the_end=True)
     distribution, ratios = best, task.kept.log_ratios

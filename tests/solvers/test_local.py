@@ -269,7 +269,7 @@ def test_a_polished_distribution_keeps_all_ratios_and_costs_little_more_than_the
         state.restart()
     point, dual = state.point.copy(), state.dual_point.copy()
     graph = closing.graph
-    distribution = Polish(state, closing, graph, 4e-3, np.full(graph.size, 4e-3)).distribution()
+    distribution = Polish(state, closing, graph, np.full(graph.size, 4e-3)).distribution()
     assert worst(dense(distribution, mask), graph, graph.log_ratios) <= 0.0
     loss = loss_of(program, distribution, mask)
     charged = repair_columns(closing, state.point, closing.windows, graph, graph.log_ratios)
@@ -287,7 +287,7 @@ def test_a_polished_distribution_on_the_gpu_is_about_that_of_the_cores(device):
         for _ in range(10):
             state.advance(50, 10.0)
             state.restart()
-        polish = Polish(state, closing, closing.graph, 4e-3, np.full(closing.graph.size, 4e-3))
+        polish = Polish(state, closing, closing.graph, np.full(closing.graph.size, 4e-3))
         distribution = polish.distribution()
         assert worst(dense(distribution, mask), closing.graph, closing.graph.log_ratios) <= 0.0
         losses.append(loss_of(program, distribution, mask))

@@ -154,7 +154,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     before = time.perf_counter() - started
 
     def report(low: float, high: float, seconds: float, iterations: int) -> None:
-        if options.progress is not None:
+        if options.progress is not None and min(value, high) < np.inf:
             options.progress(max(lower, low), min(value, high), before + seconds, iterations)
 
     with deadlines.time_limit(None, reserve=reserved):

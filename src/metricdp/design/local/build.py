@@ -117,7 +117,7 @@ def optimal_local(
         options,
         seconds=seconds_left,
         progress=_shift_progress(progress, spent),
-        audit=lambda distribution: audit(distribution).kept,
+        audit=lambda distribution: audit(distribution).holds,
     )
     try:
         with report_task("solving"):
@@ -312,7 +312,7 @@ def _certify_local(
     distribution, found = answer.distribution, None
     for attempt in range(ATTEMPTS):
         found = audit(distribution)
-        if found.kept or not math.isfinite(found.epsilon):
+        if found.holds or not math.isfinite(found.epsilon):
             break
         # some pair's way along edges makes more of a detour than was measured: keep that much less, and twice as much
         # less from the third time on
@@ -320,7 +320,7 @@ def _certify_local(
         distribution = answer.tightened(max(1.0 - excess * 2.0 ** max(attempt - 1, 0), 0.5))
     assert found is not None
     stored = _restore_order(distribution, problem, near, order)
-    if not found.kept:
+    if not found.holds:
         raise NotPrivate(
             f"a distribution on windows does not keep its guarantee: {found}. Nothing was returned; a larger `window` "
             "may help."

@@ -53,7 +53,7 @@ def round_local(mechanism: LocalMechanism, bits: int | None, problem: Problem | 
     near = stored_neighbours(mechanism)
     asked, own = _rounding_problem(mechanism, near, problem)
     distribution, step, found = _search_step(mechanism, near)
-    if not found.kept:
+    if not found.holds:
         raise NotPrivate(
             f"the distribution rounded to {BITS} bits does not keep its guarantee: {found}. Nothing was returned."
         )
@@ -142,7 +142,7 @@ def _search_step(mechanism: LocalMechanism, near: Near) -> tuple[SparseDistribut
             distribution = repair_columns(closing, mechanism.values, windows, graph, kept, _rounding_error(step))
         stored = SparseDistribution(near.starts, near.codes, *_round_weights(distribution, mixed, step))
         found = audit_local(mechanism.inputs, stored, Claim.of(mechanism.guarantee, None, None))
-        if found.kept or not math.isfinite(found.epsilon):
+        if found.holds or not math.isfinite(found.epsilon):
             break
         # some way along edges is longer than was measured; about half of what is taken off there comes back elsewhere
         kept = kept * ((mechanism.guarantee.epsilon / found.epsilon) ** 2 * (1.0 - 1e-7))

@@ -16,6 +16,7 @@ from .designs import check_options as check_options
 from .designs import loss_of as loss_of
 from .designs import read_design as read_design
 from .estimates import read_origin as read_origin
+from .metrics import read_metric as read_metric
 from .options import BuilderOptions as BuilderOptions
 from .options import ClaimSpec as ClaimSpec
 from .options import CrowdSpec as CrowdSpec
@@ -30,7 +31,6 @@ from .options import parse_names as parse_names
 from .places import Places as Places
 from .places import map_space as map_space
 from .places import point_space as point_space
-from .places import read_metric as read_metric
 from .places import read_places as read_places
 from .trees import PrunedMechanism as PrunedMechanism
 from .trees import TreeSpec as TreeSpec

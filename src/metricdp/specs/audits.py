@@ -29,8 +29,8 @@ from metricdp.mechanisms import ConcentratedGuarantee, Mechanism, require_pure
 from metricdp.metrics import Metric, Precomputed, listed_metric, pairwise
 from metricdp.spaces import FiniteSpace, require_space
 from metricdp.spaces.finite import MOST_DISTANCES
+from metricdp.specs.metrics import read_metric
 from metricdp.specs.options import ClaimSpec, CrowdSpec, PlaceSpec, RecordedSpec, SamplerSpec, parse_names
-from metricdp.specs.places import read_metric
 from metricdp.tables.matrices import is_matrix_file, read_distances, read_matrix
 from metricdp.tables.points import PointFile, is_geographic, read_columns, read_points
 from metricdp.units import parse_distance, parse_epsilon

@@ -24,8 +24,9 @@ from metricdp.problems import BY_DISTANCE, LossSpec
 from metricdp.rendering import plural
 from metricdp.spaces import Box, FiniteSpace, require_space
 from metricdp.spaces.finite import MOST_DISTANCES
+from metricdp.specs.metrics import read_metric
 from metricdp.specs.options import NO_OPTIONS, BuilderOptions, PlaceSpec
-from metricdp.specs.places import Places, read_metric, read_places
+from metricdp.specs.places import Places, read_places
 from metricdp.tables.matrices import read_matrix
 from metricdp.units import DIAMETER, parse_distance, parse_numbers
 

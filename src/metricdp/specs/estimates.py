@@ -7,8 +7,9 @@ from pathlib import Path
 from metricdp.artifacts import load
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
+from metricdp.specs.metrics import read_metric
 from metricdp.specs.options import OriginSpec
-from metricdp.specs.places import map_space, read_metric
+from metricdp.specs.places import map_space
 from metricdp.tables.estimates import ReportOrigin
 from metricdp.units import parse_epsilon
 

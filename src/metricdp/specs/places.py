@@ -11,12 +11,12 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, ShortestPath, parse_metric, points_are
+from metricdp.metrics import ShortestPath, parse_metric, points_are
 from metricdp.places import cell_radius, elastic, map_cells, map_shape, policy, policy_graphs, road_network
 from metricdp.rendering import plural
 from metricdp.spaces import FiniteSpace
+from metricdp.specs.metrics import read_metric
 from metricdp.specs.options import SHAPE, USUAL, PlaceSpec
-from metricdp.tables.matrices import read_matrix
 from metricdp.tables.points import IDS, PlaceTable, PointFile, read_pairs, read_points
 from metricdp.units import parse_distance, parse_numbers
 
@@ -56,11 +56,6 @@ class Places:
         if self.spec is None or self.spec.cell is None:
             return 0.0
         return cell_radius(self.space, parse_distance(self.spec.cell, self.space.ground.unit, option="cell"))
-
-
-def read_metric(name: str) -> Metric:
-    """Return the metric a name stands for; numbers and files may stand behind a `=`."""
-    return parse_metric(name, read=read_matrix)
 
 
 def point_space(points: list[list[float]], metric: str, streets: dict[str, Any] | None = None) -> FiniteSpace:

@@ -71,6 +71,38 @@ def test_an_interrupt_before_the_first_repair_still_ends_in_a_certified_mechanis
     assert mdp.audit(mechanism).verdict == "holds"
 
 
+def test_repairs_that_fail_at_first_end_no_search(lattice, monkeypatch):
+    from metricdp.solvers.local import repair, solve
+
+    failures = []
+
+    def failing(*arguments, **options):
+        if len(failures) < 2:
+            failures.append("a repair")
+            raise mdp.errors.SolverFailure("the rows still change too much")
+        return repair.repair_columns(*arguments, **options)
+
+    monkeypatch.setattr(solve, "repair_columns", failing)
+    monkeypatch.setattr(repair.Polish, "distribution", lambda self: None)
+    solver = mdp.solvers.FirstOrder(iterations=3_000)
+    mechanism = mdp.optimal(lattice[0], window=9.0, gap=1e-6, solver=solver)
+    assert len(failures) == 2
+    assert mdp.audit(mechanism).verdict == "holds"
+
+
+def test_a_small_road_network_is_solved_on_windows_where_these_are_local(monkeypatch):
+    monkeypatch.setattr("metricdp.design.local.build.MANY", 100)
+    problem = mdp.Problem(mdp.road_network("porto", nodes=150), 30.0)
+    made = mdp.optimal(problem, gap=0.05)
+    assert isinstance(made, mdp.mechanisms.MatrixMechanism)
+    assert "windows" in made.certificate.method
+    whole = mdp.optimal(problem, gap=0.02, solver=mdp.solvers.FirstOrder()).certificate
+    assert made.certificate.lower_bound <= whole.loss * (1 + 1e-9)
+    assert whole.lower_bound <= made.certificate.loss * (1 + 1e-9)
+    assert made.certificate.gap <= 0.06
+    assert leakage(made.matrix, problem.inputs.distances)[0] <= 30.0 * (1 + 1e-9)
+
+
 def test_time_is_kept(lattice, monkeypatch):
     mdp.optimal(lattice[0], window=9.0, gap=0.5, seconds=60.0)  # what is compiled for it does not count
     # A busy machine gives this process less of a second: only its own time counts here.

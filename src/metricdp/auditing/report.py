@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from metricdp.deprecation import warn_renamed
 from metricdp.mechanisms import FiniteMechanism, Guarantee, Witness
 from metricdp.metrics import Metric, precision_note
 from metricdp.rendering import card, plain_record, printable
@@ -66,6 +67,7 @@ class BaseReport:
     @property
     def kept(self) -> bool:
         """The old name of `holds`."""
+        warn_renamed("kept", "holds")
         return self.holds
 
 

@@ -24,7 +24,7 @@ from metricdp.messages.guarantees import (
     together,
 )
 from metricdp.messages.texts import text_counts
-from metricdp.rendering import number
+from metricdp.rendering import number, plural
 
 
 def row_guarantee(guarantee: GuaranteeLike) -> str:
@@ -214,8 +214,8 @@ def spending_sentences(spending: SpendingLike, guarantee: GuaranteeLike | None) 
     if row_limits.max_rows is not None:
         how = "the first in the table" if row_limits.which == "first" else "drawn at random"
         lines.append(
-            f"At most {row_limits.max_rows:,} rows of every person stay, {how}. The choice does not depend on the "
-            f"secrets. {spending.left_out:,} rows were left out."
+            f"At most {plural(row_limits.max_rows, 'row')} of every person stay, {how}. The choice does not depend on "
+            f"the secrets. {plural(spending.left_out, 'row was', 'rows were')} left out."
         )
     if guarantee is not None and row_limits.allocation is not None and row_limits.budget is not None:
         least, largest = (choose((level.amount for level in levels), default=0.0) for choose in (min, max))
@@ -231,8 +231,8 @@ def spending_sentences(spending: SpendingLike, guarantee: GuaranteeLike | None) 
         lines.append(text_counts(persons, row_limits.id, most))
     else:
         lines.append(
-            f"{persons:,} persons by {row_limits.id}, none with more than {most:,} rows in the output. All rows of "
-            f"any person together are protected at {_rate(spending.amount, guarantee)}{extra}."
+            f"{plural(persons, 'person')} by {row_limits.id}, none with more than {plural(most, 'row')} in the output. "
+            f"All rows of any person together are protected at {_rate(spending.amount, guarantee)}{extra}."
         )
     lines.append(
         f"The table shows how many rows each {row_limits.id} has: every row has one report, and nothing hides the "
@@ -391,9 +391,9 @@ def refused_names(kind: str) -> str:
 
 def inspected_rows(rows: int, among: int, *, first: bool = False) -> str:
     """Return on how many rows columns were checked, among how many: the first ones, or rows spread over all."""
-    of = f"the first {rows:,} rows" if first else f"{rows:,} rows"
+    of = f"the first {plural(rows, 'row')}" if first else plural(rows, "row")
     if rows < among:
-        of = f"{rows:,} of the first {among:,} rows" if first else f"{rows:,} rows spread over all {among:,}"
+        of = f"{rows:,} of the first {among:,} rows" if first else f"{plural(rows, 'row')} spread over all {among:,}"
     return (
         f"Columns were checked by their names, and by their values on {of}. This does not prove that the others are "
         "safe."

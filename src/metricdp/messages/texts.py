@@ -15,7 +15,7 @@ from metricdp.messages.guarantees import (
     share,
     short_sentence,
 )
-from metricdp.rendering import number
+from metricdp.rendering import number, plural
 
 
 class NumberRule(Protocol):
@@ -204,8 +204,8 @@ def texts_of_one_person() -> str:
 def text_counts(count: int, column: str, most: int) -> str:
     """Return the number of persons and of their texts, for texts without a budget."""
     return (
-        f"{count:,} persons by {column}, none with more than {most:,} texts. Their total cost depends on the number of "
-        "words; a budget for every text would limit it."
+        f"{plural(count, 'person')} by {column}, none with more than {plural(most, 'text')}. Their total cost "
+        "depends on the number of words; a budget for every text would limit it."
     )
 
 

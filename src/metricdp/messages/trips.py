@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metricdp.messages.guarantees import distance, epsilon, rivals
-from metricdp.rendering import number
+from metricdp.rendering import number, plural
 
 
 def report_guarantee(rate: float, slack: float, reach: float, unit: str) -> str:
@@ -24,7 +24,7 @@ def _fix_slack(slack: float, reach: float, unit: str) -> str:
 def trip_guarantee(one: float, all_places: float, reports: int, unit: str) -> str:
     """Return the guarantee of a whole trip if one of its places moves, and if all of them move."""
     most = f"at most {epsilon(all_places, unit)} that all of them move"
-    return _whole_trip(f"{epsilon(one, unit)} that one of its places moves", most, f"{reports:,} reports")
+    return _whole_trip(f"{epsilon(one, unit)} that one of its places moves", most, plural(reports, "report"))
 
 
 def _whole_trip(first: str, second: str, longest: str) -> str:
@@ -81,7 +81,9 @@ def zone_guarantee(rate: float, scale: float, slack: float, reach: float, unit: 
 def zoned_trip(rate: float, scale: float, reports: int, unit: str) -> str:
     """Return the guarantee of a whole trip, in a zone and elsewhere."""
     inside = f"{epsilon(rate * scale * reports, unit)} if they stay in one zone"
-    whole = _whole_trip(f"{epsilon(rate * reports, unit)} that all of its places move", inside, f"{reports:,} reports")
+    whole = _whole_trip(
+        f"{epsilon(rate * reports, unit)} that all of its places move", inside, plural(reports, "report")
+    )
     return f"{whole} The slack counts once for each report."
 
 

@@ -150,7 +150,7 @@ def planted_mistakes() -> list[Mistake]:
     plant("src/metricdp/tables/plan.py", "epsilon=columns * of_one.epsilon", "epsilon=of_one.epsilon",
           of_texts, "-k", "every_column")  # fmt: skip
     plant(charging, "texts.row_guarantee if texts is not None and counted else", "", of_texts, "-k", "no_total")
-    losses, checking = "src/metricdp/ledger/losses.py", "src/metricdp/ledger/checking.py"
+    losses, checking = "src/metricdp/ledger/chain.py", "src/metricdp/ledger/checking.py"
     plant(losses, "        if then != before.link:\n            return True\n", "", HEADS, "-k", "under")
     plant(checking, "if entry.account is None or (entry", "if entry.account is not None and (entry", BOOKS)
     named = "src/metricdp/metrics/accounts.py"

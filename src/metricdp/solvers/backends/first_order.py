@@ -158,7 +158,8 @@ class FirstOrder:
                     longest = max(longest, time.perf_counter() - before)
                 if progress is not None:
                     progress(lower, upper, time.perf_counter() - started, total)
-                settled = settled + 1 if near and not 0.05 * gap * abs(lower) < gained < np.inf else 0
+                stands = near and upper < np.inf and not 0.05 * gap * abs(lower) < gained < np.inf
+                settled = settled + 1 if stands else 0
                 if np.isfinite(upper) and upper - lower <= gap * abs(upper):
                     status = Status.OPTIMAL
                     break

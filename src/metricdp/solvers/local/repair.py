@@ -93,16 +93,20 @@ class Polish:
                 remaining = np.maximum(_less(kept.log_ratios, share, kept.pairs) - spare, 0.0)
                 self.closing.close(np.exp(-remaining), None)
                 totals, losses = self.closing.sums()
-                logs = np.log(totals)
-                slope = np.abs(logs[first] - logs[second])
+                slope = _slopes(totals, first, second)
                 short = remaining + slope + np.where(remaining > 0.0, rounding, 0.0) > kept.log_ratios
                 if not short.any():
                     self.share = share
-                    values, background = self.closing.weights()
-                    return LocalDistribution(values, background, totals, losses / totals)
+                    return LocalDistribution(*self.closing.weights(), totals, losses / totals)
                 needed = AMPLE * (1.0 + 0.25 * number) * (slope[short] + spare) / kept.log_ratios[short]
                 np.maximum.at(share, kept.pairs[short], needed[:, None])
         return None
+
+
+def _slopes(totals: Floats, first: Integers, second: Integers) -> Floats:
+    """Return how much the logarithms of row sums differ along edges."""
+    logs = np.log(totals)
+    return np.asarray(np.abs(logs[first] - logs[second]))
 
 
 def _less(log_ratios: Floats, share: Floats, pairs: Integers) -> Floats:
@@ -125,12 +129,22 @@ def repair_columns(
     `rounding` is what that may add to a log ratio; an edge that allows less than this has equal rows at its ends.
     Behind a deadline it fails, unless it is to go `to_the_end`.
     """
-    closing.load(point)
     spare = rounding + max(ROUNDED, 0.1 * rounding)  # and something for slopes
+    first, second = graph.pairs[:, 0], graph.pairs[:, 1]
+    closing.load(point)
+    with np.errstate(divide="ignore", invalid="ignore"):  # rows that hold nothing yet
+        slope = _slopes(closing.sums()[0], first, second)
+    if np.isfinite(slope).all():  # columns that leave room for the slopes they have need no balance
+        remaining = np.maximum(log_ratios - slope - 2.0 * spare, 0.0)
+        closing.close(np.exp(-remaining), None)
+        totals, losses = closing.sums()
+        slope = _slopes(totals, first, second) + np.where(remaining > 0.0, rounding, 0.0)
+        if np.all(remaining + slope <= log_ratios):
+            return LocalDistribution(*closing.weights(), totals, losses / totals)
+        closing.load(point)
     charge = np.full(len(log_ratios), spare)
     touched: NDArray[np.bool_] | None = None
     totals, target = np.empty(0), 1.0
-    first, second = graph.pairs[:, 0], graph.pairs[:, 1]
     for number in range(ROUNDS):
         if deadlines.seconds_left() <= 0.0 and not to_the_end:
             raise SolverFailure("a distribution was not repaired before the limit: allow more seconds.")
@@ -146,12 +160,10 @@ def repair_columns(
                 decay, target, LATER_SWEEPS, _affected_secrets(np.abs(closed - totals) > MOVED * target, graph)
             )
         totals, losses = closing.sums()
-        logs = np.log(totals)
-        slope = np.abs(logs[first] - logs[second])
+        slope = _slopes(totals, first, second)
         short = remaining + slope + np.where(remaining > 0.0, rounding, 0.0) > log_ratios
         if not short.any():
-            values, background = closing.weights()
-            return LocalDistribution(values, background, totals, losses / totals)
+            return LocalDistribution(*closing.weights(), totals, losses / totals)
         more = CHARGED if number < 4 else LATER_CHARGED
         charge[short] = np.maximum(more * slope[short], 1.2 * charge[short]) + spare
         touched = np.zeros(graph.size, dtype=np.bool_)

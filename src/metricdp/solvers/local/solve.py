@@ -32,6 +32,7 @@ from metricdp.solvers.program import Progress, Solution, Status, least
 
 # primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
 LIGHTEST, WEIGHT, HEAVIEST = 1.0, 3.0, 840.0
+SMALL = 100_000  # entries up to which a point is repaired without polish as well
 AGAIN = 1.5  # how much longer the audit of the result may take than that of the first distribution
 Place = Literal["cores", "gpu"]
 
@@ -120,13 +121,12 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         with report_task("repairing"):
             distribution = polish.distribution()
         if distribution is not None:
-            return keep(distribution)
-        return upper(point) if best is None else value  # what is polished soon is better than what is repaired now
+            keep(distribution)
+        # without polish as well where that takes no time; elsewhere a later look is better than a repair now
+        return upper(point) if best is None or windows.size <= SMALL else value
 
     lower = total_bound(_row_minima(program))
     start = start_of(program, task)
-    state = _iterates(program, start, options.place)
-    polish = Polish(state, closing, task.kept, np.full(task.kept.size, SPARE))
     reserved, begun = 0.0, deadlines.clock()
     if task.start is not None or deadlines.has_deadline():
         upper(start)  # what comes back is no worse
@@ -142,6 +142,8 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     seconds_left = least(
         seconds_left, None if not deadlines.has_deadline() else max(deadlines.seconds_left() - reserved, 1e-3)
     )
+    state = _iterates(program, start, options.place)
+    polish = Polish(state, closing, task.kept, np.full(task.kept.size, SPARE))
     driver = FirstOrder(
         options.gap,
         seconds_left,
@@ -149,7 +151,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         min(WEIGHT, heaviest / 30.0),
         weights,
         upper=polished_upper,
-        effort=ABOUT,
+        effort=ABOUT if windows.size > SMALL else 0,
     )
     before = time.perf_counter() - started
 

@@ -96,8 +96,8 @@ def planted_mistakes() -> list[Mistake]:
     attacks = ("tests/contract/test_attacks.py", "-k", "nothing_is_unsound and audits")
     plant(auditing + "exact.py", "ceiling = (spread - slack + error) / counted",
           "ceiling = (spread - slack - 9 * error) / counted", *attacks)  # fmt: skip
-    plant(auditing + "exact.py", "if witness is not None:\n        return AuditReport(epsilon=np.inf, refuted=claimed",
-          "if False:\n        return AuditReport(epsilon=np.inf, refuted=claimed", *attacks)  # fmt: skip
+    plant(auditing + "exact.py", "if witness is not None:\n        return report(epsilon=np.inf, refuted=claimed",
+          "if False:\n        return report(epsilon=np.inf, refuted=claimed", *attacks)  # fmt: skip
     plant(
         auditing + "kernels.py", "np.any(mechanism.nearest > sums.nearest)", "np.any(mechanism.nearest < 0)", PROPOSED
     )
@@ -112,7 +112,7 @@ def planted_mistakes() -> list[Mistake]:
     plant(city + "compiled.py", "slopes[at] - slack * abs", "slopes[at] + slack * abs", DIRECTED)
     plant(city + "program.py", "- (2 * len(least) + 2) * UNIT", "+ (2 * len(least) + 2) * UNIT", DIRECTED)
     plant(city + "repair.py", "ROUNDED = 4e-7", "ROUNDED = 2e-7", DIRECTED)
-    plant(city + "repair.py", "short = remaining + slope +", "short = remaining + 0.5 * slope +", DIRECTED)
+    plant(city + "repair.py", "remaining + slope +", "remaining + 0.5 * slope +", DIRECTED)
     plant(
         city + "repair.py",
         "np.where(remaining > 0.0, rounding, 0.0)",
@@ -126,12 +126,18 @@ def planted_mistakes() -> list[Mistake]:
     accounts = "src/metricdp/ledger/accounts.py"
     plant(accounts, "return limit.amount - own - sum(", "return limit.amount - sum(", RELEASES)
     plant(accounts, "- own - sum(self.counted(person, account, limit).values())", "- own", OLD_NAMES)
-    plant(accounts, "if left < (slack if", "if 2 * left < (slack if", RELEASES)
+    plant(
+        accounts,
+        "self.left(person, account, limit) < asked[",
+        "2 * self.left(person, account, limit) < asked[",
+        RELEASES,
+    )
     plant(accounts, "total.charge(amount, slack, self.now)", "total.charge(amount // 2, slack, self.now)", BOOKS)
     plant(accounts, 'number.to_bytes(8, "big"), person,', 'number.to_bytes(8, "big"), b"",', BOOKS)
     charging, by_table = "src/metricdp/tables/charging.py", (BY_TABLE, "-k", "row_by_row or second_one")
-    plant(charging, "slacks[name] = count, amount, slack", "slacks[name] = count, amount // 2, slack", *by_table)
-    plant(charging, "slacks[name] = count, amount, slack", "slacks[name] = count, amount, 0", *by_table)
+    parts = "({name: cost[part] for name, cost in found.items()} for part in range(3))"
+    plant(charging, parts, parts.replace("cost[part]", "cost[part] // (2 if part == 1 else 1)"), *by_table)
+    plant(charging, parts, parts.replace("cost[part]", "cost[part] * (part < 2)"), *by_table)
     plant(
         charging,
         "    if done.repeated:\n        raise InvalidInput(",
@@ -169,11 +175,11 @@ def planted_mistakes() -> list[Mistake]:
     plant(losses, "return (number, first, last) == (end.blocks, end.entries, end.link)", "return True", HEADS)
 
     windows, streams = "src/metricdp/mobility/budgets.py", "tests/mobility/test_streams.py"
-    plant(windows, "recent = _noises(run, self.window - 1)", "recent = _noises(run, self.window - 2)", streams)
+    plant(windows, "run.recent_noise(self.window - 1)", "run.recent_noise(self.window - 2)", streams)
     plant(windows, "if run.resting < taken:", "if run.resting < taken - 1:", streams)
     plant(windows, "len(rates) + 1) if len(rates)", "len(rates)) if len(rates)", streams)
     memory = "src/metricdp/mobility/streams.py"
-    plant(memory, "len(run) - self.budget.window + 1)", "len(run) - self.budget.window + 2)", STREAMS)
+    plant(memory, "run.recent_noise(self.budget.window - 1)", "run.recent_noise(self.budget.window - 2)", STREAMS)
 
     positions, snapped = auditing + "positions.py", "tests/auditing/test_positions.py"
     plant(positions, "guarantee.with_slack(guarantee.epsilon * moved)", "guarantee.with_slack(0.5 * "

@@ -94,7 +94,7 @@ class Polish:
                 self.closing.close(np.exp(-remaining), None)
                 totals, losses = self.closing.sums()
                 slope = _slopes(totals, first, second)
-                short = remaining + slope + np.where(remaining > 0.0, rounding, 0.0) > kept.log_ratios
+                short = _too_steep(remaining, slope, rounding, kept.log_ratios)
                 if not short.any():
                     self.share = share
                     return LocalDistribution(*self.closing.weights(), totals, losses / totals)
@@ -107,6 +107,11 @@ def _slopes(totals: Floats, first: Integers, second: Integers) -> Floats:
     """Return how much the logarithms of row sums differ along edges."""
     logs = np.log(totals)
     return np.asarray(np.abs(logs[first] - logs[second]))
+
+
+def _too_steep(remaining: Floats, slope: Floats, rounding: float, log_ratios: Floats) -> NDArray[np.bool_]:
+    """Mark the edges along which columns, slopes of row sums and rounding together change by more than they may."""
+    return np.asarray(remaining + slope + np.where(remaining > 0.0, rounding, 0.0) > log_ratios)
 
 
 def _less(log_ratios: Floats, share: Floats, pairs: Integers) -> Floats:
@@ -138,8 +143,8 @@ def repair_columns(
         remaining = np.maximum(log_ratios - slope - 2.0 * spare, 0.0)
         closing.close(np.exp(-remaining), None)
         totals, losses = closing.sums()
-        slope = _slopes(totals, first, second) + np.where(remaining > 0.0, rounding, 0.0)
-        if np.all(remaining + slope <= log_ratios):
+        slope = _slopes(totals, first, second)
+        if not _too_steep(remaining, slope, rounding, log_ratios).any():
             return LocalDistribution(*closing.weights(), totals, losses / totals)
         closing.load(point)
     charge = np.full(len(log_ratios), spare)
@@ -161,7 +166,7 @@ def repair_columns(
             )
         totals, losses = closing.sums()
         slope = _slopes(totals, first, second)
-        short = remaining + slope + np.where(remaining > 0.0, rounding, 0.0) > log_ratios
+        short = _too_steep(remaining, slope, rounding, log_ratios)
         if not short.any():
             return LocalDistribution(*closing.weights(), totals, losses / totals)
         more = CHARGED if number < 4 else LATER_CHARGED

@@ -51,10 +51,10 @@ def test_reduced_costs_and_their_sum_lie_below_the_exact_ones() -> None:
 
 
 class Steady:
-    """Columns that keep what they are allowed, and two rows whose sums differ by a slope."""
+    """Columns that keep what they are allowed, and two rows whose sums differ by a slope once they are closed."""
 
-    def __init__(self, slope: float) -> None:
-        self.slope, self.decay = slope, np.empty(0)
+    def __init__(self, slope: float, before: float) -> None:
+        self.slope, self.before, self.decay = slope, before, np.empty(0)
 
     def load(self, point: Any) -> None:
         """Nothing to take."""
@@ -66,19 +66,20 @@ class Steady:
         """The sums stay as they are."""
 
     def sums(self) -> Any:
-        return np.exp([0.0, self.slope]), np.zeros(2)
+        return np.exp([0.0, self.slope if self.decay.size else self.before]), np.zeros(2)
 
     def weights(self) -> Any:
         return np.ones(2, dtype=np.float32), np.ones(1, dtype=np.float32)
 
 
-SLOPES = np.append(np.geomspace(1e-8, 1e-2, 40), np.linspace(1e-7, 1e-6, 91))  # near what rounding is charged, closely
+SLOPES = np.append(np.geomspace(1e-8, 1e-2, 40), np.linspace(1e-7, 2e-6, 191))  # near what rounding is charged, closely
 
 
-@pytest.mark.parametrize("slope", SLOPES)
-def test_an_edge_is_charged_its_slope_and_the_rounding_of_what_is_stored(slope: float) -> None:
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_an_edge_is_charged_its_slope_and_the_rounding_of_what_is_stored(share: float) -> None:
     """Columns, the normaliser and float32: two weights and two sums of them, each within 2^-24 of itself."""
-    closing = Steady(float(slope))
     graph = RatioGraph(2, np.array([[0, 1]]), np.array([0.5]))
-    repair_columns(closing, None, None, graph, np.array([0.5]))
-    assert -np.log(closing.decay[0]) + slope + 4 * 2.0**-24 <= 0.5
+    for slope in SLOPES.tolist():
+        closing = Steady(slope, share * slope)
+        repair_columns(closing, None, None, graph, np.array([0.5]))
+        assert -np.log(closing.decay[0]) + slope + 4 * 2.0**-24 <= 0.5

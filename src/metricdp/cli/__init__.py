@@ -68,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except (MetricdpError, CycloptsError) as error:
+        terminal.note(*getattr(error, "__notes__", ()))
         return _complain(str(error))
     except KeyboardInterrupt as error:
         if watching.IS_COMMAND:

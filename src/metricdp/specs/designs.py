@@ -207,15 +207,20 @@ def read_design(
         if not builder.on_places:
             raise InvalidInput(f"{builder.name} is not built from places and an epsilon alone; use `metricdp design`.")
         places = Places(where)
-    if len(places.space) < 2:
-        raise InvalidInput("a mechanism needs at least two places to choose between, and here is one.")
-    level = PrivacyLevel.parse(epsilon, protect, places.space.unit if options.error is None else DIAMETER)
-    spec = DesignSpec(builder, options, 1.0, places, prior=prior, level=level)
-    moved = places.space.charge(spec.snap)  # positions are put on cells first: a wish counts what that adds
-    spec = replace(spec, epsilon=level.epsilon(lambda epsilon: epsilon * moved))
-    _check_size(spec)
-    _check_extras(spec)
-    return _read_prior_and_loss(spec)
+    try:
+        if len(places.space) < 2:
+            raise InvalidInput("a mechanism needs at least two places to choose between, and here is one.")
+        level = PrivacyLevel.parse(epsilon, protect, places.space.unit if options.error is None else DIAMETER)
+        spec = DesignSpec(builder, options, 1.0, places, prior=prior, level=level)
+        moved = places.space.charge(spec.snap)  # positions are put on cells first: a wish counts what that adds
+        spec = replace(spec, epsilon=level.epsilon(lambda epsilon: epsilon * moved))
+        _check_size(spec)
+        _check_extras(spec)
+        return _read_prior_and_loss(spec)
+    except InvalidInput as error:  # what was done to the places may explain it
+        for note in places.notes:
+            error.add_note(note)
+        raise
 
 
 def _read_parts(builder: Builder, where: PlaceSpec, options: BuilderOptions, level: object) -> DesignSpec:

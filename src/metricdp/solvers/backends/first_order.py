@@ -72,8 +72,7 @@ class Iterates(Protocol):
 class FirstOrder:
     """Solve a ratio program by first-order iterations, with a certified gap from `upper`.
 
-    `upper` turns x' into the loss of a feasible matrix; without it the gap to <cost, x'> is used. It takes as long as
-    `effort` iterations, about.
+    `upper` turns x' into the loss of a feasible matrix; without it the gap to <cost, x'> is used.
     Stops at `gap` (1e-3, or what a search asks for), when the edge program itself is solved to a fifth of it, after
     `seconds` or `iterations`.
     """
@@ -85,7 +84,6 @@ class FirstOrder:
     weights: tuple[float, float] = (0.5, 4.0)
     precision: Literal["float32", "float64"] = "float32"
     upper: Callable[[Any], float] | None = None
-    effort: int = 0
     wants_start: ClassVar[bool] = True
 
     def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> FirstOrder:
@@ -110,7 +108,7 @@ class FirstOrder:
         weight, total, since = self.weight, 0, 0
         reference = previous = 0.0
         lower, upper = -np.inf, np.inf
-        look, seen, repairing, longest, compiled = 300, 0, 0.0, 0.0, 0.0
+        look, seen, repairing, longest = 300, 0, 0.0, 0.0
         settled = 0  # looks in a row at which neither the objective nor the bound had far to go
         try:
             while total < self.iterations:
@@ -122,10 +120,7 @@ class FirstOrder:
                 if since == 1:
                     reference = previous = error
                 spent = time.perf_counter() - started
-                if total == 1:
-                    compiled = spent  # what the first iteration took besides
-                expected = longest or min(self.effort * (spent - compiled) / total, 0.5 * (seconds or np.inf))
-                late = seconds is not None and spent + expected > seconds
+                late = seconds is not None and spent + longest > seconds
                 fallen = error <= RESTART_ENOUGH * reference
                 turning = error <= RESTART_USEFUL * reference and error > previous
                 previous = error
@@ -148,9 +143,8 @@ class FirstOrder:
                 objective = state.objective()
                 # x' is not feasible, so its objective may cross the bound once by chance
                 near = abs(objective - lower) <= 0.2 * gap * abs(objective)
-                # repairs take at most about a third of the time, except the last
-                early = total < 2 * self.effort if upper == np.inf else repairing > 0.35 * spent
-                if late or not early:
+                # repairs take at most about a third of the time, except the first and the last
+                if repairing <= 0.35 * spent or upper == np.inf or late:
                     before, value = time.perf_counter(), upper
                     upper = min(upper, objective if self.upper is None else self.upper(state.primal()))
                     gained = gained if value == np.inf else max(gained, value - upper)

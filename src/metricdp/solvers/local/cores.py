@@ -62,6 +62,7 @@ class LocalCores(LocalIterates):
                 self.dual_point, self.column_error,
             )  # fmt: skip
             self.since += 1
+            self.iterations += bool(self.price)
         return float(np.sqrt(self.row_error.sum() + self.column_error.sum()))
 
     def restart(self) -> tuple[float, float]:

@@ -97,6 +97,7 @@ class LocalDevice(LocalIterates):
                 8 * windows.widest_column,
             )  # fmt: skip
             self.since += 1
+            self.iterations += bool(self.price)
         return float(self.cupy.sqrt(self.row_error.sum() + self.column_error.sum()))
 
     def restart(self) -> tuple[float, float]:

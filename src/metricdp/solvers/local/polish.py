@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import deadlines
 from metricdp.arrays import Floats
 from metricdp.solvers.local.program import LocalProgram
 
 # iterations at most, and the share of the first error at which they end: for an iterate, and for a polished point again
 FIRST, AGAIN = (320, 1e-3), (200, 1e-2)
-ABOUT = 600  # iterations that a distribution takes
 PATIENCE = 0.36  # the share of all iterations after which a cycle ends
 BEGIN, LEAST, LARGEST = 3.0, 1e-2, 1e3  # primal weights
 
@@ -32,6 +32,7 @@ class LocalIterates(ABC):
     price: np.float32
     program: LocalProgram
     polished: bool  # whether the point is polished
+    iterations = 0  # so far, those of polishing apart
 
     @abstractmethod
     def advance(self, count: int, weight: float) -> float:
@@ -67,7 +68,7 @@ class LocalIterates(ABC):
         self.polished = True
         weight, total, since = BEGIN, 0, 0
         reference = previous = 0.0
-        while total < most:
+        while total < most and deadlines.seconds_left() > 0.0:
             count = 1 if since == 0 else 20
             error = self.advance(count, weight)
             total, since = total + count, since + count

@@ -16,7 +16,7 @@ from metricdp.errors import SolverFailure
 from metricdp.metrics import NeighbourRows
 from metricdp.progress import SEARCHING, report_step, report_task
 from metricdp.solvers.backends.first_order import FirstOrder
-from metricdp.solvers.local.polish import ABOUT
+from metricdp.solvers.local.polish import LocalIterates
 from metricdp.solvers.local.program import LocalProgram, bound_of, total_bound
 from metricdp.solvers.local.repair import (
     FEW_ENTRIES,
@@ -32,7 +32,8 @@ from metricdp.solvers.program import Progress, Solution, Status, least
 
 # primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
 LIGHTEST, WEIGHT, HEAVIEST = 1.0, 3.0, 840.0
-SMALL = 100_000  # entries up to which a point is repaired without polish as well
+ROUGH = 1_000  # iterations up to which a point is repaired without polish: there is nothing to polish yet
+BOTH = 5  # looks after which both ways are tried again
 AGAIN = 1.5  # how much longer the audit of the result may take than that of the first distribution
 Place = Literal["cores", "gpu"]
 
@@ -85,6 +86,56 @@ class LocalSolution:
     tightened: Callable[[float], LocalDistribution]  # the same distribution at this share of its log ratios
 
 
+@dataclass(eq=False)
+class _Looks:
+    """Looks at points of the search; the cheapest distribution of all is kept."""
+
+    task: LocalTask
+    windows: SecretWindows
+    closing: Closing
+    best: LocalDistribution | None = None
+    value: float = np.inf
+    looks: int = 0
+    repaired: float = np.inf  # what the last point cost in either way
+    polished: float = np.inf
+
+    def keep(self, distribution: LocalDistribution | None) -> float:
+        """Return what a distribution costs, and keep the cheapest."""
+        if distribution is None:
+            return np.inf
+        far = self.task.far * distribution.background.sum(dtype=np.float64) / distribution.totals
+        cost = float(self.task.prior @ (distribution.near_loss + far))
+        if cost < self.value:
+            self.best, self.value = distribution, cost
+            report_step(SEARCHING)
+        return cost
+
+    def repair(self, point: Any) -> float:
+        """Return what a repaired point costs; where a repair fails, a later one may succeed."""
+        kept = self.task.kept
+        in_time = deadlines.seconds_left() > -deadlines.SPARE or self.windows.size < FEW_ENTRIES
+        whole = self.best is None and in_time
+        try:
+            with report_task("repairing"):
+                return self.keep(
+                    repair_columns(self.closing, point, self.windows, kept, kept.log_ratios, to_the_end=whole)
+                )
+        except SolverFailure:
+            return np.inf
+
+    def look(self, state: LocalIterates, polish: Polish) -> float:
+        """Return the least cost so far, after a look at x' in the way that did better the last time."""
+        both = self.looks % BOTH == 0 and state.iterations > ROUGH
+        self.looks += state.iterations > ROUGH
+        polishes = both or self.polished < self.repaired
+        if polishes:
+            with report_task("polishing"):
+                self.polished = self.keep(polish.distribution())
+        if both or not polishes:
+            self.repaired = self.repair(state.point)
+        return self.value
+
+
 def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     """Minimise the expected loss on windows."""
     started = time.perf_counter()
@@ -92,48 +143,16 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     program = program_of(task, windows)
     positions = np.flatnonzero(task.inner)
     closing = _closing(task, windows, positions, options.place)
-    best: LocalDistribution | None = None
-    value = np.inf
-
-    def keep(distribution: LocalDistribution) -> float:
-        nonlocal best, value
-        cost = float(
-            task.prior
-            @ (distribution.near_loss + task.far * distribution.background.sum(dtype=np.float64) / distribution.totals)
-        )
-        if cost < value:
-            best, value = distribution, cost
-            report_step(SEARCHING)
-        return value
-
-    def upper(point: Any) -> float:
-        try:
-            with report_task("repairing"):
-                in_time = deadlines.seconds_left() > -deadlines.SPARE or windows.size < FEW_ENTRIES
-                to_the_end = best is None and in_time
-                return keep(
-                    repair_columns(closing, point, windows, task.kept, task.kept.log_ratios, to_the_end=to_the_end)
-                )
-        except SolverFailure:
-            return value  # the best distribution so far stands, and a later look may succeed
-
-    def polished_upper(point: Any) -> float:
-        with report_task("repairing"):
-            distribution = polish.distribution()
-        if distribution is not None:
-            keep(distribution)
-        # without polish as well where that takes no time; elsewhere a later look is better than a repair now
-        return upper(point) if best is None or windows.size <= SMALL else value
-
+    looks = _Looks(task, windows, closing)
     lower = total_bound(_row_minima(program))
     start = start_of(program, task)
     reserved, begun = 0.0, deadlines.clock()
     if task.start is not None or deadlines.has_deadline():
-        upper(start)  # what comes back is no worse
+        looks.repair(start)  # what comes back is no worse
     repairing = deadlines.clock() - begun
-    if best is not None and deadlines.has_deadline() and options.audit is not None:
+    if looks.best is not None and deadlines.has_deadline() and options.audit is not None:
         begun = deadlines.clock()
-        kept = options.audit(best)
+        kept = options.audit(looks.best)
         audited = deadlines.clock() - begun
         reserved = AGAIN * (audited if kept else 2.0 * audited + repairing)  # what is not kept is repaired again
     seconds_left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
@@ -150,23 +169,23 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         options.iterations,
         min(WEIGHT, heaviest / 30.0),
         weights,
-        upper=polished_upper,
-        effort=ABOUT if windows.size > SMALL else 0,
+        upper=lambda point: looks.look(state, polish),
     )
     before = time.perf_counter() - started
 
     def report(low: float, high: float, seconds: float, iterations: int) -> None:
-        if options.progress is not None and min(value, high) < np.inf:
-            options.progress(max(lower, low), min(value, high), before + seconds, iterations)
+        if options.progress is not None and min(looks.value, high) < np.inf:
+            options.progress(max(lower, low), min(looks.value, high), before + seconds, iterations)
 
     with deadlines.time_limit(None, reserve=reserved):
         answer = driver.drive(state, report)
-    if best is None:  # time was up at once: no worse than the kernel it began with
-        upper(start)
-        upper(state.primal())
+    if looks.best is None:  # time was up at once: no worse than the kernel it began with
+        looks.repair(start)
+        looks.repair(state.point)
+    best, ratios = looks.best, task.kept.log_ratios
     if best is None:
-        best = repair_columns(closing, start, windows, task.kept, task.kept.log_ratios, to_the_end=True)
-    distribution, ratios = best, task.kept.log_ratios
+        best = repair_columns(closing, start, windows, task.kept, ratios, to_the_end=True)
+    distribution = best
 
     def tightened(share: float) -> LocalDistribution:
         nonlocal distribution, ratios

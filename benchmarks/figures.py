@@ -34,8 +34,8 @@ TITLES = {
     "retrieval": "Retrieval with protected queries",
     "recognition": "Who is recognised",
     "shapes": "Noise with a shape",
-    "concentrated": "Concentrated promises",
-    "ledger": "The books",
+    "concentrated": "Concentrated guarantees",
+    "ledger": "The ledger",
     "devices": "Files for devices",
     "contextual": "Context",
     "decoding": "Decoding",
@@ -51,7 +51,7 @@ BEFORE = {
     "`benchmarks/constopt.py` ConstOPT on words. Rows whose date has no day were measured before "
     "scripts kept their figures, and stay until they are measured again.",
     "cities": "`benchmarks/cities.py` and `benchmarks/borders.py`: loss = distance, uniform prior; the gap is that of "
-    "the audited law to a bound for all mechanisms that report its places. The rest is in "
+    "the audited distribution to a bound for all mechanisms that report its places. The rest is in "
     "[whole cities](how-to/cities.md).",
     "noise": "`benchmarks/noise.py`: spherical Laplace noise of 10 per km unless said; plain doubles are what was "
     "drawn before. Why it is exact is in [noise that is exact](explanation/exact_noise.md).",
@@ -61,8 +61,8 @@ BEFORE = {
     "their whole table in brute force.",
     "traces": "`benchmarks/traces.py`; the tables are on the page about [traces](how-to/trajectories.md).",
     "policies": "`benchmarks/policies.py`: random places, [policies](how-to/policies.md) and "
-    "[pruned reports](how-to/policies.md), every law judged exactly; shares are above the engine's lower bound "
-    "of the same problem. `benchmarks/corgi.py`: pruning as CORGI publishes it, beside ours.",
+    "[pruned reports](how-to/policies.md), every distribution audited exactly; shares are above the engine's lower "
+    "bound of the same problem. `benchmarks/corgi.py`: pruning as CORGI publishes it, beside ours.",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
     "[protect embeddings](how-to/embeddings.md).",
@@ -73,12 +73,12 @@ BEFORE = {
     "it means is in [images and series](how-to/embeddings.md).",
     "shapes": "`benchmarks/shapes.py`: 1,000 random settings each; the laws and the bounds are in "
     "[ellipses, hyperbolic space, documents](explanation/families.md).",
-    "concentrated": "`benchmarks/concentrated.py`: approximate promises, and bounds of those and of no pure ones; see "
-    "[Gaussian noise](explanation/families.md).",
-    "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
+    "concentrated": "`benchmarks/concentrated.py`: approximate guarantees, and bounds of those and of no pure ones; "
+    "see [Gaussian noise](explanation/families.md).",
+    "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is guaranteed is in "
     "[keep a budget over time](how-to/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000; "
-    "`benchmarks/noise_devices.py`, every law of noise in JavaScript beside Python.",
+    "`benchmarks/noise_devices.py`, every distribution of noise in JavaScript beside Python.",
     "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
     "[context](../papers/docs/contextual.md).",
     "decoding": "`benchmarks/decoding.py`: 95 % intervals over 1,000 tables, secrets and noise drawn anew, a third of "

@@ -130,21 +130,14 @@ def metrics_table() -> str:
 
 
 def cities_table() -> str:
-    """What was measured on whole cities, newest first of every figure."""
+    """What was measured on whole cities, newest of every figure, without comparisons and grids."""
     rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
     rows += [
         f"| {one['what']} | {one['asked']} | {one['measured']} |"
         for one in measured()
         if not {"regions", "picture"} & set(one["values"])
+        and not re.search("against dense|in one piece|cells", one["what"])
     ]
-    return "\n" + "\n".join(rows) + "\n\n"
-
-
-def optimal_table() -> str:
-    """What was measured of the optimal engine, newest of every figure that names a size."""
-    rows = ["| problem | asked | reached |", "| --- | --- | --- |"]
-    kept = [one for one in measured("optimal") if one["what"].startswith(("n = ", "Rome"))]
-    rows += [f"| {one['what']} | {one['asked']} | {one['measured']} |" for one in kept]
     return "\n" + "\n".join(rows) + "\n\n"
 
 
@@ -177,15 +170,6 @@ def scales_families() -> str:
     rows = ["| family | hold, and loss above the bound |", "| --- | --- |"]
     rows += [f"| {about} | {found[name]['measured']} |" for name, about in names.items() if name in found]
     return "\n" + "\n".join(rows) + "\n\n"
-
-
-def scales_shuffling() -> str:
-    """What was checked of crowds."""
-    found = next(one for one in measured("scales") if one["what"].startswith("shuffling"))
-    return (
-        f"\n*{found['what'].capitalize()}, 2 to 6 people on 2 to 4 places (`benchmarks/shuffling.py`): "
-        f"{found['measured']}.*\n\n"
-    )
 
 
 def survey_missing() -> str:
@@ -440,10 +424,8 @@ PARTS = {
     "cities_table": cities_table,
     "composition_table": composition_table,
     "covariance_table": covariance_table,
-    "optimal_table": optimal_table,
     "scales_columns": scales_columns,
     "scales_families": scales_families,
-    "scales_shuffling": scales_shuffling,
     "scales_cities": scales_cities,
     "survey_missing": survey_missing,
     "scales_maps": scales_maps,

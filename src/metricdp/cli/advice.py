@@ -58,7 +58,7 @@ QUESTIONS = (
         "Is it known how likely each place is? The file that says so, or none",
         usual="none",
         why="**Do you know how likely each place is?** A prior lowers the loss of `remapped` and `optimal`. It must be "
-        "public: take it from older data or a census, never from the rows you protect. The promise does not "
+        "public: take it from older data or a census, never from the rows you protect. The guarantee does not "
         "depend on it.",
     ),
     AdviceQuestion(
@@ -85,7 +85,7 @@ QUESTIONS = (
         "How many rows does one person have?",
         {"one": "one", "several": "several"},
         "one",
-        "**How many rows does one person have?** The promise is for one row. Rows of one person add up: `--id` names "
+        "**How many rows does one person have?** The guarantee is for one row. Rows of one person add up: `--id` names "
         "the column that says whose row it is, and `--budget` with `--allocation even` keeps the total below a limit.",
     ),
     AdviceQuestion(
@@ -141,16 +141,16 @@ ADVICE = (
            "mdp.interpolated(box, outputs, epsilon, ...)",
            "private at every point, not only at cell centres: [how](../../papers/docs/aipo.md)"),
     Advice("trips", "places with their history", "trips, public or older", "mdp.contextual(problem, classes=...)",
-           "uses where somebody came from: [what that promises](../../papers/docs/contextual.md)"),
+           "uses where somebody came from: [what that guarantees](../../papers/docs/contextual.md)"),
     Advice("", "several things in one row", "a mechanism for each", "mdp.product(place, hour, word)",
-           "every part on its own scale; the promises add up"),
+           "every part on its own scale; the guarantees add up"),
     Advice("", "up to a hundred places", "a wish for the optimum to six digits", "mdp.decomposed(problem, gap=1e-6)",
            "ends at a vertex: [when it pays](../../papers/docs/benders.md)"),
     Advice("", "the same as for `optimal`", "machines that come and go, hours of time",
            'mdp.decomposed(problem, executor="ray", checkpoint="run.npz")',
            "lost workers and killed runs change no bound; not faster"),
     Advice("", "evenly spaced places, large epsilon", "nothing else", "mdp.tight_constraints(space, epsilon)",
-           "every pair of places uses its promise up, where that exists"),
+           "every pair of places reaches its limit, where that exists"),
     Advice("texts", "sentences", "a file of word vectors", "mdp.text.TextMechanism(mdp.exponential(space, epsilon))",
            "word by word, over a whole vocabulary: [what that hides and what not](../tutorials/protect_text.md)",
            "exponential"),

@@ -1,9 +1,9 @@
 """Count the pages and words of the guide, and its long sentences: python tools/words.py, from the top of the project.
 
-Counted is what people wrote: README.md and docs/ without api.md and figures.md, and without the parts that tools write, between
-`<!-- name: written by tools/pages.py -->` and `<!-- end -->`. Words are those of `wc -w`. A sentence is long above 30
-words; code, formulas, tables and headings are no sentences. `--long` prints the long ones. "With examples" also counts
-those parts, except the help of the commands and the tables of the schema.
+Counted is what people wrote: README.md and docs/ without api.md and figures.md, and without the parts that tools write,
+between `<!-- name: written by tools/pages.py -->` and `<!-- end -->`. Words are those of `wc -w`. A sentence is long
+above 30 words; code, formulas, tables and headings are no sentences. `--long` prints the long ones. "With examples"
+also counts those parts, except the help of the commands and the tables of the schema.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 NOT_PROSE = re.compile(r"^(    |#|\||</?\w|<!--|---|:::)")
 ITEM = re.compile(r"^\s*([-*]|\d+\.)\s+")
-END = re.compile(r"(?<=[.!?:;])[)\"*_]*\s+(?=[^a-z])")
+END = re.compile(r"(?<=[.!?])[)\"*_]*\s+(?=[^a-z])")
 
 
 def pages() -> list[Path]:

@@ -66,12 +66,12 @@ BEFORE = {
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
     "[protect embeddings](how-to/embeddings.md).",
-    "retrieval": "`benchmarks/retrieval.py`: ten nearest on the unit sphere, clean and protected queries; one promise "
-    "in the l_2 distance for all rows but those of an epsilon per radian. The picture is in "
+    "retrieval": "`benchmarks/retrieval.py`: ten nearest on the unit sphere, clean and protected queries; one "
+    "guarantee in the l_2 distance for all rows but those of an epsilon per radian. The picture is in "
     "[protect embeddings](how-to/embeddings.md).",
     "recognition": "`benchmarks/recognition.py`: the better of three classifiers, for the task and who it was; what "
     "it means is in [images and series](how-to/embeddings.md).",
-    "shapes": "`benchmarks/shapes.py`: 1,000 random settings each; the laws and the bounds are in "
+    "shapes": "`benchmarks/shapes.py`: 1,000 random settings each; distributions and bounds are in "
     "[ellipses, hyperbolic space, documents](explanation/families.md).",
     "concentrated": "`benchmarks/concentrated.py`: approximate guarantees, and bounds of those and of no pure ones; "
     "see [Gaussian noise](explanation/families.md).",

@@ -43,19 +43,19 @@ const STRANGER = {
   count: [InvalidInput, "a secret must have as many coordinates as the mechanism has columns."],
   number: [InvalidInput, "the coordinates of a secret must be finite numbers."],
   degrees: [InvalidInput, "latitude must lie in [-90, 90] and longitude in [-360, 360], in degrees."],
-  word: [OutOfDomain, "this is not a word of the vocabulary: passing it through would publish it."],
+  word: [OutOfDomain, "this is not a word of the vocabulary, so it has no report: it is never passed through."],
   far: [
     OutOfDomain,
-    "this is not a secret of the mechanism: `snap` puts values on the nearest one up to a distance (its slack is added to " +
-      "the guarantee), `clamp` puts all of them there.",
+    "this is not a secret of the mechanism: `snap` puts values on the nearest secret up to a distance (and adds slack to " +
+      "the guarantee), `clamp` puts all values there.",
   ],
   box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
   unit: [OutOfDomain, "a secret must be a unit vector: divide it by its length first."],
-  direction: [OutOfDomain, "a secret must be a vector with a length: zero has no direction."],
+  direction: [OutOfDomain, "a secret must not be the zero vector: it has no direction."],
   ball: [OutOfDomain, "a secret must lie inside the unit ball: scale vectors to a length below one first."],
-  border: [OutOfDomain, "this lies too close to the border of the ball, where doubles do not tell neighbours apart: shorten it a little."],
-  street: [OutOfDomain, "this lies on no street: give a street number and an offset along it."],
-  lattice: [OutOfDomain, "this is too far out for the lattice of the mechanism: subtract an origin."],
+  border: [OutOfDomain, "a secret must not lie so close to the border of the ball that doubles cannot separate neighbours: shorten it a little."],
+  street: [OutOfDomain, "this is not a point on a street: give a street number and an offset along the street."],
+  lattice: [OutOfDomain, "this is too far from zero for the lattice of the mechanism: subtract an origin."],
   parts: [InvalidInput, "a secret of a product is a list with one value for every part."],
 };
 
@@ -572,7 +572,7 @@ function renyiDelta(mu, epsilon) {
 }
 
 function checkAsked(mu, epsilon) {
-  refuseOption(!(mu >= 0 && mu <= FARTHEST_MU), "this distance is more than a million times the standard deviation of the noise: no guarantee means anything there.");
+  refuseOption(!(mu >= 0 && mu <= FARTHEST_MU), "this distance is more than a million times the standard deviation of the noise: give a smaller distance.");
   refuseOption(!(epsilon >= 0 && epsilon < Infinity), "`epsilon` must be a finite number of at least 0.");
 }
 
@@ -585,7 +585,7 @@ function deltaOf(mu, epsilon, form) {
 
 function checkDelta(delta) {
   const good = typeof delta === "number" && delta >= SMALLEST_DELTA && delta < 1;
-  refuseOption(!good, "`delta` must lie between 1e-300 and 1, such as 1e-6: with none at all this guarantee says nothing.");
+  refuseOption(!good, "`delta` must lie between 1e-300 and 1, such as 1e-6: this guarantee needs a delta.");
 }
 
 /** Return an epsilon at which this delta is proven: the least, up to the last digits. */
@@ -670,7 +670,7 @@ class ConcentratedGuarantee {
   /** Return mu, rounded up: the distance in standard deviations of the noise. */
   #apart(distance) {
     optionNumber(distance, "distance");
-    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the guarantee: nothing is guaranteed there.");
+    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the guarantee: there is no guarantee there.");
     return distance * Math.sqrt(2 * this.rho) * (1 + 2 ** -50);
   }
 
@@ -1240,7 +1240,7 @@ function concentratedTogether(guarantee, times) {
 /** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
 const UNAVAILABLE = 2;
 const POSITION_ERRORS = {
-  1: "the position was not allowed",
+  1: "this page has no permission for the position",
   [UNAVAILABLE]: "no protected position is available",
   3: "the device took too long to find the position",
 };
@@ -1358,7 +1358,7 @@ function protectGeolocation(
 ) {
   unitOf(mechanism);
   const absent = geolocation === undefined || geolocation === null;
-  refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
+  refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must have a function getCurrentPosition.");
   refuseOption(optionNumber(everySeconds, "everySeconds") === 0, "`everySeconds` must be positive.");
   optionNumber(perDay, "perDay", 1);
   const { isPure, guarantee } = mechanism;
@@ -1366,8 +1366,8 @@ function protectGeolocation(
   const added = isPure ? slack - mechanism.slack(0) : 0;
   refuseOption(
     added > HARMLESS_SLACK && confirmSlack !== true,
-    `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: two positions, however near, could be told apart by a factor of ` +
-      `${Number(Math.exp(added).toPrecision(3))} more. Say \`confirmSlack: true\` where that is meant, take a smaller \`snap\`, or \`clamp: true\`.`,
+    `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: the probabilities of a report may differ between two positions, even near ones, by a factor of ` +
+      `${Number(Math.exp(added).toPrecision(3))} more. Take a smaller \`snap\` or \`clamp: true\`, or accept it with \`confirmSlack: true\`.`,
   );
   const name = `metricdp:${mechanism.sha256}`;
   const accuracy = radius(mechanism, snap);
@@ -1579,7 +1579,7 @@ class ProductSpace {
 /** Read a product with `readPart(kind, body, guarantee)`; its guarantee must be the sum of those of its parts. */
 function readProduct(body, file, guarantee, readPart) {
   const parts = body.parts.map((entry) => {
-    refuse(entry.guarantee.basis === "none", "a part of it guarantees nothing");
+    refuse(entry.guarantee.basis === "none", "one of its parts has no guarantee");
     return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
   });
   checkSum(body.parts, parts, file, guarantee);
@@ -1865,7 +1865,7 @@ const mod = (value, period) => value - Math.floor(value / period) * period;
 
 /** Return how many of a unit of length make a kilometre. */
 function perKilometre(unit) {
-  if (!Object.hasOwn(CONSTANTS.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
+  if (!Object.hasOwn(CONSTANTS.metres, unit)) throw new Unsupported("this module does not know this unit for distances on the Earth.");
   return Number(CONSTANTS.metres.km) / Number(CONSTANTS.metres[unit]);
 }
 
@@ -1991,7 +1991,7 @@ function edits(one, other) {
 
 const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
 const notMeasured = (name) => () => {
-  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
+  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their codes.`);
 };
 const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
 
@@ -2054,7 +2054,7 @@ const METRICS = {
   Weighted: ({ parts }, file) => {
     const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
     const used = new Set(groups.flatMap(([, columns]) => columns));
-    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
+    refuse(groups.some(([metric]) => metric.text === true), "a part of a weighted metric is a metric of words");
     const taken = (row, columns) => columns.map((column) => row[column]);
     return {
       measure: (a, b) =>
@@ -2076,7 +2076,7 @@ const METRICS = {
     const lengths = file.floats(parameters.lengths, [count], "its streets");
     for (let k = 0; k < count; k++) {
       const [from, to] = [edges[2 * k], edges[2 * k + 1]];
-      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
+      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street has no length, or an end that is not a crossing");
     }
     return {
       measure: pathMeasure({ edges, lengths, nodes, oneWay }),
@@ -2093,8 +2093,8 @@ const METRICS = {
   PolicyGraph: ({ network, apart }, file) => {
     const graph = file.metric(network);
     const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
-    refuse(graph.parameters.one_way !== "open", "the streets of its policy lead one way");
-    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
+    refuse(graph.parameters.one_way !== "open", "its policy has one-way streets");
+    refuse(!(apart > longest), "the distance between the parts of its policy is too small");
     return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
   },
   Levenshtein: () => ({ measure: (a, b) => edits(a[0], b[0]), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
@@ -2102,7 +2102,7 @@ const METRICS = {
     const [size, ...sides] = file.shape(ground);
     const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
     if (sides.length > 0) checkDistances(data, size);
-    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric is not in increasing order");
     return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
   },
   WordMovers: ({ vectors, ground, unit }, file) => {
@@ -2144,7 +2144,7 @@ function checkDistances(data, size) {
   for (let i = 0; i < size; i++) {
     for (let j = 0; j < size; j++) {
       const [there, back] = [data[i * size + j], data[j * size + i]];
-      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
+      refuse(there < 0 || (i === j && there !== 0), "a distance is negative, or a point has a distance to itself");
       refuse(Math.abs(there - back) > CONSTANTS.rounding * largest, "its distances are not symmetric");
     }
   }
@@ -2153,7 +2153,7 @@ function checkDistances(data, size) {
 /** Refuse a row of a file that its metric cannot measure. */
 function checkRow(row, metric) {
   const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= CONSTANTS.largest_coordinate);
-  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
+  refuse(!numbers || metric.legal(row) !== null, "its metric cannot measure one of its points");
 }
 
 /** Rebuild a metric from its checked entry; it may refer to earlier ones. */
@@ -2203,7 +2203,7 @@ function checkGuarantee(guarantee, rate) {
 
 /** Refuse a lattice on which doubles would leave too many draws undecided. */
 function checkPitch(undecided) {
-  refuse(!(undecided <= CONSTANTS.largest_drawing_error), "its lattice is finer than noise in doubles");
+  refuse(!(undecided <= CONSTANTS.largest_drawing_error), "its lattice is too fine for doubles");
 }
 
 /** Refuse a lattice of degrees that misses the poles. */
@@ -2735,7 +2735,7 @@ const isInside = (point) => roomOf(point)[0] >= LEAST_ROOM;
 /** Return noise in the Poincare ball, `draw(point, source)`. */
 function hyperbolicNoise({ metric, dimension: n }, epsilon, pitch) {
   refuse(metric.name !== "Hyperbolic", "its noise does not belong to its metric");
-  refuse(!(epsilon >= n - 1 + LEAST_MARGIN), "there is no such noise at its epsilon");
+  refuse(!(epsilon >= n - 1 + LEAST_MARGIN), "its epsilon is too small for noise in this space");
   const lattice = new Lattice(pitch);
   const distribution = new HyperbolicDistribution(n, epsilon, lattice.ratio);
   const mean = totalOf(distribution.rates.map((rate) => 1 / rate));
@@ -3288,7 +3288,7 @@ function readProjectedLaplace(body, file, guarantee) {
   const [k] = file.shape(body.matrix);
   const data = file.floats(body.matrix, [k, n], "its projection");
   refuse(metric.name !== "Lp" || metric.parameters.p !== 2 || k > n, "its noise does not belong to its metric");
-  if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("a projection of this size is not drawn from here.");
+  if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("this module does not draw from a projection of this size.");
   const matrix = Array.from({ length: k }, (_, i) => Array.from(data.subarray(i * n, (i + 1) * n)));
   const allowed = guarantee.epsilon / body.epsilon;
   const room = new Float64Array(k * k);
@@ -3433,7 +3433,7 @@ function readSphericalGaussian(body, file, guarantee) {
 /** Read the log-ratios that shape the curves; half of a smaller one is no ordinary double, and the curve would jump. */
 function readRatios(file, name, count) {
   const ratios = file.floats(name, [count], "its ratios");
-  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= CONSTANTS.smallest_ratio), "a ratio is not possible between two distributions");
+  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= CONSTANTS.smallest_ratio), "two distributions cannot have such a ratio");
   return ratios;
 }
 
@@ -3620,7 +3620,7 @@ function readRows(entry, file, rows, reports) {
   refuse(entry.shape[0] !== rows || entry.shape[1] !== reports, "its matrix does not fit its spaces");
   const columns = file.counts(entry.columns, [null], "its columns");
   for (let k = 0; k < columns.length; k++) {
-    refuse(Number(columns[k]) >= reports || (k > 0 && columns[k] <= columns[k - 1]), "reports are not listed in order");
+    refuse(Number(columns[k]) >= reports || (k > 0 && columns[k] <= columns[k - 1]), "its reports are not in order");
   }
   const table = { rows, reports, columns, storage: entry.storage };
   return entry.storage === "sparse" ? sparse(entry, file, table) : quantised(entry, file, table);
@@ -3635,11 +3635,11 @@ function sparse(entry, file, table) {
     present = file.bits(entry.present, [Math.ceil(cells / 8)], "its bits");
     expected = 0;
     for (let bit = 0; bit < 8 * present.length; bit++) {
-      refuse(bit >= cells && bitAt(present, bit), "its bits do not say where the probabilities belong");
+      refuse(bit >= cells && bitAt(present, bit), "its bits do not fit its probabilities");
       expected += bitAt(present, bit);
     }
   }
-  refuse(expected !== values.length, "its bits do not say where the probabilities belong");
+  refuse(expected !== values.length, "its bits do not fit its probabilities");
   for (const value of values) refuse(!(value > 0), "a stored probability is not positive");
   return checkedRows(new Rows({ ...table, values, present }));
 }
@@ -3659,7 +3659,7 @@ function checkedRows(table) {
   for (let row = 0; row < table.rows; row++) {
     let total = 0;
     for (const value of table.weights(row)) {
-      refuse(!(value >= 0), "a stored probability is negative or no number");
+      refuse(!(value >= 0), "a stored probability is negative or not a number");
       total += value;
     }
     refuse(!(Math.abs(total - 1) <= LARGEST_SUM_ERROR), "a row of probabilities does not sum to 1");
@@ -3811,7 +3811,7 @@ function readAxes(names, box, file) {
   refuse(names.length !== box.dimension, "its anchors do not fit its box");
   return names.map((name, l) => {
     const axis = file.floats(name, [null], "its anchors");
-    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors do not grow");
+    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors are not in increasing order");
     const ends = axis.length >= 2 && axis[0] === box.lower[l] && axis[axis.length - 1] === box.upper[l];
     refuse(!ends, "its anchors do not reach from end to end of its box");
     return axis;
@@ -3821,7 +3821,7 @@ function readAxes(names, box, file) {
 /** Read an interpolated mechanism. */
 function readInterpolated(body, file) {
   const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
-  refuse(inputs.metric.name !== "Lp", "its box is measured in another metric than l_p");
+  refuse(inputs.metric.name !== "Lp", "the metric of its box is not l_p");
   const axes = readAxes(body.axes, inputs, file);
   refuse(body.ratios.length !== axes.length, "its ratios do not fit its anchors");
   const ratios = body.ratios.map((name, l) => readRatios(file, name, axes[l].length - 1));
@@ -4083,7 +4083,7 @@ class Curved {
     const places = 1n << 2148n;
     this.rooms = Float64Array.from({ length: this.data.length / this.width }, (_, i) => {
       const room = places - this.#squares(i);
-      refuse(room <= 0n, "a point is none that its metric can measure");
+      refuse(room <= 0n, "its metric cannot measure one of its points");
       return nearest(room, 2148);
     });
   }
@@ -4190,7 +4190,7 @@ const MEASURES = {
 
 /** Return the true distances of a space: `measure(i, j)` and `ball(balls, i, j)` of codes, and the errors of the first. */
 function trueDistances({ metric, points }) {
-  if (!Object.hasOwn(MEASURES, metric.name)) throw new Unsupported("a kernel in this metric is not drawn from here.");
+  if (!Object.hasOwn(MEASURES, metric.name)) throw new Unsupported("this module does not draw from a kernel in this metric.");
   return MEASURES[metric.name](metric, points);
 }
 
@@ -4469,7 +4469,7 @@ function readLocal(body, file) {
     const block = cell % blocks;
     for (let first = at; at < end; at++) {
       columns[at] = Number(numbers[at]) + BLOCK * block;
-      refuse(columns[at] >= outputs.size || (at > first && columns[at] <= columns[at - 1]), "reports are not listed in order");
+      refuse(columns[at] >= outputs.size || (at > first && columns[at] <= columns[at - 1]), "its reports are not in order");
     }
     if (block === blocks - 1) starts[(cell + 1) / blocks] = at;
   }
@@ -4529,7 +4529,7 @@ function argmin(size, value) {
     const here = value(i);
     if (here < least) [best, least] = [i, here];
   }
-  if (best < 0) throw new MetricdpError("the distances here are no finite numbers: nothing was drawn.");
+  if (best < 0) throw new MetricdpError("the distances are not finite numbers: nothing was drawn.");
   return best;
 }
 
@@ -4732,7 +4732,7 @@ const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, sphere: Sphere,
 
 /** Rebuild a space from its checked entry. */
 function readSpace(entry, file) {
-  if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
+  if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("this module does not draw for secrets in a space of this kind.");
   const Space = SPACES[entry.kind];
   return new Space(entry, file);
 }
@@ -4773,7 +4773,7 @@ function readNearest(body, file, guarantee) {
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
   checkGuarantee(guarantee, body.epsilon);
   const hyperbolic = plane.metric.name === "Hyperbolic";
-  for (let code = 0; hyperbolic && code < inputs.size; code++) refuse(!isInside(inputs.points.row(code)), "a secret of it lies at the border of the ball");
+  for (let code = 0; hyperbolic && code < inputs.size; code++) refuse(!isInside(inputs.points.row(code)), "one of its secrets lies at the border of the ball");
   const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
   refuse(rows.some((row) => plane.metric.legal(row) !== null), "its reports do not fit its secrets");
   const draw = (code, source) => {
@@ -4799,7 +4799,7 @@ function readStreets(body, file) {
   const firstCut = new Float64Array(counts.length);
   let next = nodes; // anchors are the crossings, then the inner cuts street by street
   for (let street = 0; street < counts.length; street++) {
-    refuse(!(ratios[street] > 0), "a street has no ratio");
+    refuse(!(ratios[street] > 0), "a street has no positive ratio");
     firstCut[street] = next;
     next += counts[street] - 1;
   }
@@ -4883,7 +4883,7 @@ const READERS = {
 
 
 function readPart(kind, body, file, guarantee) {
-  if (!Object.hasOwn(READERS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
+  if (!Object.hasOwn(READERS, kind)) throw new Unsupported("this module does not draw from a mechanism of this kind.");
   const made = READERS[kind](body, file, guarantee);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
   refuse(!file.same(metric, guarantee.metric), "the guarantee is in another metric than the secrets");
@@ -4926,7 +4926,7 @@ const text = (limit = 10_000) => (value, where) => {
 
 /** One of the given texts. */
 const oneOf = (names) => (value, where) => {
-  refuse(typeof value !== "string" || !names.includes(value), `${where} is none of ${names.join(", ")}`);
+  refuse(typeof value !== "string" || !names.includes(value), `${where} is not one of ${names.join(", ")}`);
   return value;
 };
 
@@ -4936,7 +4936,7 @@ const number =
   (value, where) => {
     if (infinite && isNamed(value, "inf")) return Infinity;
     const good = typeof value === "number" && Number.isFinite(value) && value >= least && value > above && value <= most;
-    refuse(!good, `${where} is not a number that is possible there`);
+    refuse(!good, `${where} is not a number in its range`);
     return value;
   };
 
@@ -4947,7 +4947,7 @@ const isNamed = (value, name) =>
 const whole =
   (least = 0, most = Number.MAX_SAFE_INTEGER) =>
   (value, where) => {
-    refuse(!Number.isSafeInteger(value) || value < least || value > most, `${where} is not a whole number that is possible there`);
+    refuse(!Number.isSafeInteger(value) || value < least || value > most, `${where} is not a whole number in its range`);
     return value;
   };
 
@@ -4977,12 +4977,12 @@ const record =
     refuse(typeof value !== "object" || value === null || Array.isArray(value), `${where} is not an object`);
     const result = {};
     for (const [key, check] of Object.entries(checks)) {
-      refuse(!Object.hasOwn(value, key), `${where} does not say ${key}`);
+      refuse(!Object.hasOwn(value, key), `${where} has no field ${key}`);
       result[key] = check(value[key], `${where}.${key}`);
     }
     for (const key of Object.keys(value)) {
       if (Object.hasOwn(checks, key)) continue;
-      refuse(!Object.hasOwn(optional, key), `${where} says what this module does not know`);
+      refuse(!Object.hasOwn(optional, key), `${where} has a field that this module does not know`);
       result[key] = optional[key](value[key], `${where}.${key}`);
     }
     return result;
@@ -5002,7 +5002,7 @@ const choose = (pick) => (value, where) => pick(value, where)(value, where);
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
 
-const NAMED = "this file names its vectors instead of holding them: write it again with them inside (`metricdp export`).";
+const NAMED = "this file names its vectors instead of holding them: write it again with its vectors (`metricdp export`).";
 
 const anything = (value) => value;
 const tensor = text();
@@ -5015,7 +5015,7 @@ const STORAGES = {
 const table = (version) =>
   choose((value, where) => {
     if (typeof value === "string") return tensor;
-    refuse(version === 1, "it holds what its version does not know");
+    refuse(version === 1, "it has a part that its version does not have");
     const storage = oneOf(Object.keys(STORAGES))(value?.storage, `${where}.storage`);
     return record({ storage: text(), ...STORAGES[storage] });
   });
@@ -5073,7 +5073,7 @@ class Reading {
     refuse(typeof name !== "string", `${where} has no name`);
     if (!Object.hasOwn(DECLARED[sort], name)) throw new Unsupported(`a ${sort} of this file is not known here: update metricdp.`);
     const { since, fields } = DECLARED[sort][name];
-    refuse(since > this.version, "it holds what its version does not know");
+    refuse(since > this.version, "it has a part that its version does not have");
     return fields;
   }
 
@@ -5102,7 +5102,7 @@ class Reading {
   part({ of, named = [] }, value, where) {
     if (of === "mechanism") return this.inner(value, where);
     const names = this.names[of];
-    refuse(!Number.isSafeInteger(value) || value < 0 || value >= names.length, `${where} is a reference to nothing`);
+    refuse(!Number.isSafeInteger(value) || value < 0 || value >= names.length, `${where} refers to something that is not in the file`);
     refuse(named.length > 0 && !named.includes(names[value]), `${where} must be a ${of} of the kind ${named.join(" or ")}`);
     if (of === "metric") this.nest(value, where);
     return value;
@@ -5117,10 +5117,10 @@ class Reading {
   }
 
   inner(value, where) {
-    refuse(this.inside, "a part of it is made of parts");
+    refuse(this.inside, "one of its parts has parts of its own");
     this.inside = true;
     const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
-    refuse(guaranteeKind(checked.kind) !== "pure", "a part of it has a guarantee of another kind");
+    refuse(guaranteeKind(checked.kind) !== "pure", "one of its parts has a guarantee of another kind");
     this.inside = false;
     return checked;
   }
@@ -5133,7 +5133,7 @@ function stated(mechanism, where) {
   refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its guarantee has none`);
   const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
   refuse(bound, `${where} states a bound above its loss`); // where nothing is guaranteed, bounds of private mechanisms do not bind
-  refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
+  refuse(![0, 3].includes(certificate.worst_pair.length), `${where} has neither three codes nor none`);
   const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
   certificate.objective ??= worst ? "worst" : "expected";
   return mechanism;
@@ -5141,16 +5141,16 @@ function stated(mechanism, where) {
 
 /** Refuse what is no manifest of a version that is read here; checksum and signature are verified next. */
 function checkVersion(given) {
-  refuse(given.format !== CONSTANTS.format, "it is a safetensors file, but not one of metricdp");
+  refuse(given.format !== CONSTANTS.format, "it is a safetensors file, but metricdp did not write it");
   const { version } = given;
-  refuse(!Number.isSafeInteger(version) || version < 1, "its version is none");
+  refuse(!Number.isSafeInteger(version) || version < 1, "its version is not a positive whole number");
   if (version > CONSTANTS.version) {
     throw new CorruptFile(
       `the file was refused: it has format version ${version}, this module reads up to ${CONSTANTS.version}. Update metricdp.`,
     );
   }
   const wanted = [...FIELDS_OF[version]].sort().join();
-  refuse(Object.keys(given).sort().join() !== wanted, "its manifest does not hold what its version asks for");
+  refuse(Object.keys(given).sort().join() !== wanted, "its manifest has a missing or unknown field");
   refuse(typeof given.sha256 !== "string", "its checksum is missing");
 }
 
@@ -5299,15 +5299,15 @@ class Trace {
   constructor(mechanism, inputs, options) {
     const { from = null, total = null, rest = 0, prediction = "parrot", confidence = 0.9, caution = 0.5, slope = 0.8, test, threshold } = options;
     if (!KINDS_OF_NOISE.includes(mechanism.kind) || inputs.dimension > MOST_DIMENSIONS || !["Haversine", "Lp"].includes(inputs.metric.name)) {
-      throw new Unsupported("a trace is predicted with Laplace noise for points anywhere, on the Earth or under l_p: open such a file.");
+      throw new Unsupported("a trace needs Laplace noise for points anywhere, on the Earth or under l_p: open such a file.");
     }
     if (mechanism.guarantee.basis === "none" || mechanism.guarantee.slack > 0) {
-      throw new InvalidInput("a trace needs noise with a guarantee without slack.");
+      throw new InvalidInput("a trace needs noise whose guarantee has no slack.");
     }
     refuseOption(typeof prediction !== "string" || !Object.hasOwn(PREDICTIONS, prediction), "`prediction` must be \"parrot\" or \"linear\".");
     refuseOption(!Number.isSafeInteger(rest) || rest < 0, "`rest` must be a whole number of at least 0.");
     const { epsilon } = mechanism.guarantee;
-    refuseOption(total !== null && !(optionNumber(total, "total") >= epsilon), "`total` must pay for one report at least.");
+    refuseOption(total !== null && !(optionNumber(total, "total") >= epsilon), "`total` must be at least the cost of one report.");
     this.#mechanism = mechanism;
     this.#inputs = inputs;
     this.#predict = PREDICTIONS[prediction];
@@ -5394,9 +5394,9 @@ class Trace {
 
 
 const ALIKE =
-  "reports are pruned for all secrets alike, as one list of codes: a set that depends on the secret would give it away, since reports show which ones never come.";
+  "give one list of codes for all secrets. Reports show which codes never occur, so a list that depends on the secret would reveal it.";
 const NOT_HERE =
-  "dividing a distribution by what is left of it is no post-processing, and whether its guarantee holds then is proven in Python only: take the rule \"cheapest\" or \"nearest\".";
+  "renormalising is not post-processing, and only Python can prove its guarantee: take the rule \"cheapest\" or \"nearest\".";
 
 /** Return which reports are pruned: one list for all secrets, of codes that are there. The sentences name none of them. */
 function goneOf(codes, size, before) {
@@ -5407,7 +5407,7 @@ function goneOf(codes, size, before) {
     refuseOption(!Number.isInteger(code) || code < 0 || code >= size, "a pruned code must be a whole number from 0 to one below the number of reports.");
     gone[code] = 1;
   }
-  refuseOption(codes.length === 0 || gone.every(Boolean), "at least one report must be pruned and one kept.");
+  refuseOption(codes.length === 0 || gone.every(Boolean), "prune at least one report and keep at least one.");
   return gone;
 }
 
@@ -5457,7 +5457,7 @@ function mapped(parts, kind, codes, rule) {
   const [left, kept] = [all.filter((code) => gone[code]), all.filter((code) => !gone[code])];
   if (rule === "renormalise") throw new Unsupported(NOT_HERE);
   refuseOption(rule !== "cheapest" && rule !== "nearest", '`rule` must be "cheapest" or "nearest".');
-  if (rule === "cheapest" && kind !== "matrix") throw new Unsupported('what a report costs is reckoned from a matrix: take the rule "nearest" here.');
+  if (rule === "cheapest" && kind !== "matrix") throw new Unsupported('the cost of a report is computed from a matrix: take the rule "nearest" here.');
   const goals = rule === "cheapest" ? byCost(parts, left, kept) : byNearest(parts, left, kept);
   const map = Uint32Array.from(all);
   left.forEach((code, at) => (map[code] = goals[at]));
@@ -5597,7 +5597,7 @@ class Mechanism {
     const { method, note } = this.certificate;
     const certificate = Object.freeze({
       ...this.certificate, loss: null, worst_pair: Object.freeze([]), method: `${method}, reports pruned on the device`,
-      note: `${note ? `${note}; ` : ""}the loss after pruning is not reckoned here`,
+      note: `${note ? `${note}; ` : ""}the loss after pruning is not computed here`,
     }); // prettier-ignore
     return new Mechanism(parts, { ...this.#facts, certificate });
   }
@@ -5621,13 +5621,13 @@ class Mechanism {
    */
   sample(secret, { snap = 0, clamp = false, words = system } = {}) {
     if (this.guarantee.basis === "none") {
-      throw new InvalidInput("this mechanism guarantees nothing; it was made for comparisons. Do not release its reports.");
+      throw new InvalidInput("this mechanism has no guarantee: it is for comparisons only. Do not release its reports.");
     }
     const drawn = this.#parts.draw(this.#encoded(secret, { snap, clamp }), words);
     const report = this.#parts.parts
       ? { code: null, point: drawn.map(({ point }) => point), parts: drawn }
       : reportOf(this.#parts, drawn);
-    if (!isReport(report.point)) throw new MetricdpError("the mechanism drew something that is no report: do not use its file.");
+    if (!isReport(report.point)) throw new MetricdpError("the mechanism drew a value that is not a report: do not use its file.");
     return report;
   }
 
@@ -5642,7 +5642,7 @@ class Mechanism {
     if (snap === 0) return;
     const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
     refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
-    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+    refuseOption(finite > 1, "`snap` does not say which part of this product it is for: put the values on the points first.");
   }
 
   /**
@@ -5691,7 +5691,7 @@ class Mechanism {
    */
   secretAt(code) {
     const { inputs } = this.#parts;
-    if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
+    if (!inputs.coordinates) throw new Unsupported("this mechanism has no list of secrets: it takes any point.");
     refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
     return [...inputs.coordinates.row(inputs.encode(code))];
   }
@@ -5911,7 +5911,7 @@ class MechanismFile {
     this.bytes = new Uint8Array(buffer);
     const header = parsed(decoded(this.bytes.subarray(8, this.start), "header"), "header");
     const { __metadata__: metadata, ...entries } = header;
-    refuse(typeof metadata?.metricdp !== "string", "it is a safetensors file, but not one of metricdp");
+    refuse(typeof metadata?.metricdp !== "string", "it is a safetensors file, but metricdp did not write it");
     this.manifest = parsed(metadata.metricdp, "manifest");
     checkVersion(this.manifest);
     this.layOut(entries);
@@ -6000,7 +6000,7 @@ class MechanismFile {
     const isText = Array.isArray(data);
     const fits = ARRAYS[of].some((Type) => data instanceof Type) && (isText || sides === 0 || shape.length === sides);
     refuse(!fits, `${where} is not a tensor of the right type and shape`);
-    if (!isText) for (const value of data) refuse(!(value >= least && value <= most), `${where} holds a number that is not possible there`);
+    if (!isText) for (const value of data) refuse(!(value >= least && value <= most), `${where} holds a number outside its range`);
     return name;
   }
 
@@ -6041,9 +6041,9 @@ class MechanismFile {
     if (typeof entry === "string") return this.shaped(entry, shape, what);
     const table = this.shaped(entry.table, [null], what);
     const decreases = table.every((value, k) => k === 0 || value < table[k - 1]);
-    refuse(table.length > MOST_CODES || !decreases, `${what} have a table that is too long or does not decrease`);
+    refuse(table.length > MOST_CODES || !decreases, `${what} have a table that is too long or not in decreasing order`);
     return Float32Array.from(this.counts(entry.codes, shape, what), (code) => {
-      refuse(code >= table.length, `${what} have a code that their table does not hold`);
+      refuse(code >= table.length, `${what} have a code that is not in their table`);
       return table[Number(code)];
     });
   }
@@ -6051,7 +6051,7 @@ class MechanismFile {
   shaped(name, shape, what) {
     const { data, shape: found } = this.tensor(name);
     const fits = shape === null || (shape.length === found.length && shape.every((side, k) => side === null || side === found[k]));
-    refuse(!fits, `${what} do not have the size that is needed`);
+    refuse(!fits, `${what} have the wrong size`);
     return data;
   }
 
@@ -6084,7 +6084,7 @@ function keyDigits(key) {
   if (digits === null) {
     throw new InvalidInput("a trusted key must be the text of a .pub file (PEM, Ed25519) or its 64 digits.");
   }
-  if (isWeak(digits)) throw new InvalidInput("a trusted key is one that fits every signature: it protects nothing.");
+  if (isWeak(digits)) throw new InvalidInput("every signature fits this trusted key, so it protects nothing: give another key.");
   return digits;
 }
 
@@ -6119,7 +6119,7 @@ function find(file, digits) {
     let k = 1;
     while (k < digits.length && head[at + k] === digits.charCodeAt(k)) k += 1;
     if (k === digits.length) {
-      refuse(found >= 0, "its checksum or signature is written twice");
+      refuse(found >= 0, "its header holds its checksum or its signature twice");
       found = at;
     }
   }
@@ -6137,11 +6137,11 @@ async function verified(file) {
   const place = find(file, sha256);
   blank.fill(ZERO, place, place + 64);
   const digest = hex(await subtle.digest("SHA-256", blank));
-  refuse(digest !== sha256, "its checksum does not fit its contents: it was altered or damaged");
+  refuse(digest !== sha256, "its checksum does not fit its contents: the file was altered or damaged");
   if (signature === null || signature === undefined) return { signedBy: null, verified: false };
   const { public_key: key, value } = ENTRY(signature, "its signature");
-  refuse(!/^[0-9a-f]{64}$/.test(key) || !/^[0-9a-f]{128}$/.test(value), "its signature is not written as one");
-  refuse(isWeak(key), "its public key fits every signature");
+  refuse(!/^[0-9a-f]{64}$/.test(key) || !/^[0-9a-f]{128}$/.test(value), "its signature or public key has the wrong form");
+  refuse(isWeak(key), "every signature fits its public key");
   const at = find(file, value);
   blank.fill(ZERO, at, at + 128);
   const purpose = new TextEncoder().encode(`${CONSTANTS.signature_purpose}\0`);
@@ -6150,11 +6150,11 @@ async function verified(file) {
   try {
     imported = await subtle.importKey("raw", unhex(key), { name: "Ed25519" }, false, ["verify"]);
   } catch (error) {
-    refuse(error?.name !== "NotSupportedError", "its public key is no key");
+    refuse(error?.name !== "NotSupportedError", "its public key is not a valid key");
     return { signedBy: key, verified: false }; // an old browser: only an error where a signature was asked for
   }
   const good = await subtle.verify({ name: "Ed25519" }, imported, unhex(value), message);
-  refuse(!good, "its signature does not fit its contents: it was altered after it was signed");
+  refuse(!good, "its signature does not fit its contents: the file was altered after it was signed");
   return { signedBy: key, verified: true };
 }
 
@@ -6213,21 +6213,21 @@ async function bytesOf(source, largest) {
  */
 async function open(source, { trusted = null, largest = LARGEST } = {}) {
   optionNumber(largest, "largest");
-  refuseOption(Array.isArray(trusted) && trusted.length === 0, "`trusted` names no key: then no file could be trusted.");
+  refuseOption(Array.isArray(trusted) && trusted.length === 0, "`trusted` is an empty list: give at least one key.");
   const keys = trusted === null ? null : (Array.isArray(trusted) ? trusted : [trusted]).map(keyDigits);
   const buffer = await bytesOf(source, largest);
   try {
     const file = new MechanismFile(buffer);
     const found = await verified(file);
     if (keys !== null) {
-      refuse(found.signedBy === null, "nobody signed it");
-      refuse(!keys.includes(found.signedBy), `it is signed by ${found.signedBy}, which is no key you trust`);
+      refuse(found.signedBy === null, "it has no signature");
+      refuse(!keys.includes(found.signedBy), `it is signed by ${found.signedBy}, which is not a key that you trust`);
       if (!found.verified) throw new Unsupported("this browser cannot check Ed25519 signatures: use a newer one.");
     }
     return mechanismOf(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
   } catch (error) {
     if (error instanceof MetricdpError) throw error;
-    throw new CorruptFile(`the file was refused: its contents do not make a mechanism (${error.name}).`);
+    throw new CorruptFile(`the file was refused: its contents are not those of a mechanism (${error.name}).`);
   }
 }
 
@@ -6243,7 +6243,7 @@ const LARGEST_TREE = 64 * 2 ** 20; // bytes of a tree.json
 const MOST_LEVELS = 31;
 const LONGEST = 1000; // letters of a name
 const MOST_PLACES = 2 ** 24;
-const NO_AREA = "an area that is avoided is none of its level.";
+const NO_AREA = "an area to avoid does not belong to its level.";
 
 const named = (value, where) => {
   refuse(value === "", `${where} is empty`);
@@ -6262,17 +6262,17 @@ const checkTree = record({
 function levelOf({ name, file, sha256, areas, of, middles }, places, finer) {
   const first = finer.length === 0;
   const size = first ? places : areas?.length ?? 0;
-  refuse(!/^[^/\\:]+$/.test(file) || file.startsWith(".") || finer.some((one) => one.name === name), "a file of the tree lies in another folder, or two levels have one name");
-  refuse(!/^[0-9a-f]{64}$/.test(sha256), "a checksum of the tree has not 64 digits");
+  refuse(!/^[^/\\:]+$/.test(file) || file.startsWith(".") || finer.some((one) => one.name === name), "a file of the tree lies in another folder, or two levels have the same name");
+  refuse(!/^[0-9a-f]{64}$/.test(sha256), "a checksum of the tree does not have 64 digits");
   if (!first || areas !== null) list(named, size, size)(areas, "areas");
-  refuse(areas !== null && new Set(areas).size !== areas.length, "two areas of a level have one name");
+  refuse(areas !== null && new Set(areas).size !== areas.length, "two areas of a level have the same name");
   if (first) {
-    refuse(of !== undefined || middles !== undefined, "the places of the tree lie in areas of their own level");
+    refuse(of !== undefined || middles !== undefined, "the finest level of the tree has `of` or `middles`, which only areas have");
     return { name, file, sha256, areas, of: Array.from({ length: places }, (_, place) => place), size };
   }
   list(whole(0, size - 1), places, places)(of, "of");
   list(whole(0, places - 1), size, size)(middles, "middles");
-  refuse(middles.some((place, area) => of[place] !== area), "an area of the tree is told by a place outside it");
+  refuse(middles.some((place, area) => of[place] !== area), "the place that stands for an area of the tree lies outside the area");
   const around = new Map(); // the area of this level in which one of the level below lies
   finer[finer.length - 1].of.forEach((area, place) => {
     refuse(around.has(area) && around.get(area) !== of[place], "an area of the tree lies in several of the next level");
@@ -6304,7 +6304,7 @@ class LocationTree {
 
   #number(name) {
     const found = this.#levels.findIndex((level) => level.name === name);
-    refuseOption(found < 0, `the tree has no such level; its levels are ${this.#levels.map((level) => level.name).join(", ")}.`);
+    refuseOption(found < 0, `the tree has no such level: its levels are ${this.#levels.map((level) => level.name).join(", ")}.`);
     return found;
   }
 
@@ -6318,8 +6318,8 @@ class LocationTree {
    */
   codes(level, areas, { of = this.#levels[0].name } = {}) {
     const [chosen, reported] = [this.#number(level), this.#number(of)];
-    refuseOption(chosen < reported, "what is avoided must be no finer than what is reported: take the mechanism of that level.");
-    refuseOption(!Array.isArray(areas), "areas are avoided as one list of names, the same wherever somebody is.");
+    refuseOption(chosen < reported, "the avoided level is finer than the reported one: take the mechanism of the avoided level.");
+    refuseOption(!Array.isArray(areas), "give the areas to avoid as one list of names, the same for every secret.");
     const { areas: names, of: inside, size } = this.#levels[chosen];
     const known = names === null ? null : new Map(names.map((name, area) => [name, area]));
     const wanted = new Set(
@@ -6348,7 +6348,7 @@ class LocationTree {
     const number = this.#number(level);
     const codes = new Set(Object.entries(avoid).flatMap(([name, areas]) => this.codes(name, areas, { of: level })));
     const mechanism = await this.#opened(this.#levels[number]);
-    refuse(mechanism.sha256 !== this.#levels[number].sha256, "it is not the file that the tree names");
+    refuse(mechanism.sha256 !== this.#levels[number].sha256, "its checksum is not the one in the tree");
     const fits = mechanism.secrets === this.#levels[0].size && mechanism.reports === this.#levels[number].size;
     refuse(!fits, "its places or areas are not those of the tree");
     return codes.size === 0 ? mechanism : mechanism.prune([...codes], rule === undefined ? {} : { rule });
@@ -6361,9 +6361,9 @@ function treeLevels(buffer) {
   try {
     given = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(buffer));
   } catch {
-    throw new CorruptFile("the file was refused: it is no tree that metricdp wrote.");
+    throw new CorruptFile("the file was refused: it is not a tree of metricdp.");
   }
-  refuse(given?.format !== "metricdp-tree", "it is no tree that metricdp wrote");
+  refuse(given?.format !== "metricdp-tree", "it is not a tree of metricdp");
   refuse(given.version !== 1, "it was written by a later metricdp");
   const { places, levels } = checkTree(given, "the tree");
   return levels.reduce((finer, level) => [...finer, levelOf(level, places, finer)], []);
@@ -6386,7 +6386,7 @@ function besideFile(source, name) {
  */
 async function openTree(source, { read = null, ...options } = {}) {
   const byName = typeof source === "string" || source instanceof URL;
-  refuseOption(!byName && typeof read !== "function", "say with `read` where the files of the levels are: bytes have no folder.");
+  refuseOption(!byName && typeof read !== "function", "bytes have no folder: give `read`, a function that returns a file of a level by its name.");
   refuseOption(read !== null && typeof read !== "function", "`read` must be a function of the name of a file.");
   const levels = treeLevels(await bytesOf(source, LARGEST_TREE));
   return new LocationTree(levels, ({ file }) => open(read === null ? besideFile(source, file) : read(file), options));

@@ -47,7 +47,7 @@ export class ConcentratedGuarantee {
   /** Return mu, rounded up: the distance in standard deviations of the noise. */
   #apart(distance) {
     optionNumber(distance, "distance");
-    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the guarantee: nothing is guaranteed there.");
+    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the guarantee: there is no guarantee there.");
     return distance * Math.sqrt(2 * this.rho) * (1 + 2 ** -50);
   }
 

@@ -103,7 +103,7 @@ function renyiDelta(mu, epsilon) {
 }
 
 function checkAsked(mu, epsilon) {
-  refuseOption(!(mu >= 0 && mu <= FARTHEST_MU), "this distance is more than a million times the standard deviation of the noise: no guarantee means anything there.");
+  refuseOption(!(mu >= 0 && mu <= FARTHEST_MU), "this distance is more than a million times the standard deviation of the noise: give a smaller distance.");
   refuseOption(!(epsilon >= 0 && epsilon < Infinity), "`epsilon` must be a finite number of at least 0.");
 }
 
@@ -116,7 +116,7 @@ export function deltaOf(mu, epsilon, form) {
 
 function checkDelta(delta) {
   const good = typeof delta === "number" && delta >= SMALLEST_DELTA && delta < 1;
-  refuseOption(!good, "`delta` must lie between 1e-300 and 1, such as 1e-6: with none at all this guarantee says nothing.");
+  refuseOption(!good, "`delta` must lie between 1e-300 and 1, such as 1e-6: this guarantee needs a delta.");
 }
 
 /** Return an epsilon at which this delta is proven: the least, up to the last digits. */

@@ -7,7 +7,7 @@ import { ULP, exactFlip } from "./whole.js";
 /** Read the log-ratios that shape the curves; half of a smaller one is no ordinary double, and the curve would jump. */
 export function readRatios(file, name, count) {
   const ratios = file.floats(name, [count], "its ratios");
-  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= CONSTANTS.smallest_ratio), "a ratio is not possible between two distributions");
+  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= CONSTANTS.smallest_ratio), "two distributions cannot have such a ratio");
   return ratios;
 }
 

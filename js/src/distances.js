@@ -243,7 +243,7 @@ class Curved {
     const places = 1n << 2148n;
     this.rooms = Float64Array.from({ length: this.data.length / this.width }, (_, i) => {
       const room = places - this.#squares(i);
-      refuse(room <= 0n, "a point is none that its metric can measure");
+      refuse(room <= 0n, "its metric cannot measure one of its points");
       return nearest(room, 2148);
     });
   }
@@ -350,6 +350,6 @@ const MEASURES = {
 
 /** Return the true distances of a space: `measure(i, j)` and `ball(balls, i, j)` of codes, and the errors of the first. */
 export function trueDistances({ metric, points }) {
-  if (!Object.hasOwn(MEASURES, metric.name)) throw new Unsupported("a kernel in this metric is not drawn from here.");
+  if (!Object.hasOwn(MEASURES, metric.name)) throw new Unsupported("this module does not draw from a kernel in this metric.");
   return MEASURES[metric.name](metric, points);
 }

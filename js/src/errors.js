@@ -32,19 +32,19 @@ const STRANGER = {
   count: [InvalidInput, "a secret must have as many coordinates as the mechanism has columns."],
   number: [InvalidInput, "the coordinates of a secret must be finite numbers."],
   degrees: [InvalidInput, "latitude must lie in [-90, 90] and longitude in [-360, 360], in degrees."],
-  word: [OutOfDomain, "this is not a word of the vocabulary: passing it through would publish it."],
+  word: [OutOfDomain, "this is not a word of the vocabulary, so it has no report: it is never passed through."],
   far: [
     OutOfDomain,
-    "this is not a secret of the mechanism: `snap` puts values on the nearest one up to a distance (its slack is added to " +
-      "the guarantee), `clamp` puts all of them there.",
+    "this is not a secret of the mechanism: `snap` puts values on the nearest secret up to a distance (and adds slack to " +
+      "the guarantee), `clamp` puts all values there.",
   ],
   box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
   unit: [OutOfDomain, "a secret must be a unit vector: divide it by its length first."],
-  direction: [OutOfDomain, "a secret must be a vector with a length: zero has no direction."],
+  direction: [OutOfDomain, "a secret must not be the zero vector: it has no direction."],
   ball: [OutOfDomain, "a secret must lie inside the unit ball: scale vectors to a length below one first."],
-  border: [OutOfDomain, "this lies too close to the border of the ball, where doubles do not tell neighbours apart: shorten it a little."],
-  street: [OutOfDomain, "this lies on no street: give a street number and an offset along it."],
-  lattice: [OutOfDomain, "this is too far out for the lattice of the mechanism: subtract an origin."],
+  border: [OutOfDomain, "a secret must not lie so close to the border of the ball that doubles cannot separate neighbours: shorten it a little."],
+  street: [OutOfDomain, "this is not a point on a street: give a street number and an offset along the street."],
+  lattice: [OutOfDomain, "this is too far from zero for the lattice of the mechanism: subtract an origin."],
   parts: [InvalidInput, "a secret of a product is a list with one value for every part."],
 };
 

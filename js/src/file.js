@@ -51,7 +51,7 @@ export class MechanismFile {
     this.bytes = new Uint8Array(buffer);
     const header = parsed(decoded(this.bytes.subarray(8, this.start), "header"), "header");
     const { __metadata__: metadata, ...entries } = header;
-    refuse(typeof metadata?.metricdp !== "string", "it is a safetensors file, but not one of metricdp");
+    refuse(typeof metadata?.metricdp !== "string", "it is a safetensors file, but metricdp did not write it");
     this.manifest = parsed(metadata.metricdp, "manifest");
     checkVersion(this.manifest);
     this.layOut(entries);
@@ -140,7 +140,7 @@ export class MechanismFile {
     const isText = Array.isArray(data);
     const fits = ARRAYS[of].some((Type) => data instanceof Type) && (isText || sides === 0 || shape.length === sides);
     refuse(!fits, `${where} is not a tensor of the right type and shape`);
-    if (!isText) for (const value of data) refuse(!(value >= least && value <= most), `${where} holds a number that is not possible there`);
+    if (!isText) for (const value of data) refuse(!(value >= least && value <= most), `${where} holds a number outside its range`);
     return name;
   }
 
@@ -181,9 +181,9 @@ export class MechanismFile {
     if (typeof entry === "string") return this.shaped(entry, shape, what);
     const table = this.shaped(entry.table, [null], what);
     const decreases = table.every((value, k) => k === 0 || value < table[k - 1]);
-    refuse(table.length > MOST_CODES || !decreases, `${what} have a table that is too long or does not decrease`);
+    refuse(table.length > MOST_CODES || !decreases, `${what} have a table that is too long or not in decreasing order`);
     return Float32Array.from(this.counts(entry.codes, shape, what), (code) => {
-      refuse(code >= table.length, `${what} have a code that their table does not hold`);
+      refuse(code >= table.length, `${what} have a code that is not in their table`);
       return table[Number(code)];
     });
   }
@@ -191,7 +191,7 @@ export class MechanismFile {
   shaped(name, shape, what) {
     const { data, shape: found } = this.tensor(name);
     const fits = shape === null || (shape.length === found.length && shape.every((side, k) => side === null || side === found[k]));
-    refuse(!fits, `${what} do not have the size that is needed`);
+    refuse(!fits, `${what} have the wrong size`);
     return data;
   }
 

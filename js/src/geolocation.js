@@ -22,7 +22,7 @@ import { CONSTANTS } from "./constants.js";
 /** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
 const UNAVAILABLE = 2;
 const POSITION_ERRORS = {
-  1: "the position was not allowed",
+  1: "this page has no permission for the position",
   [UNAVAILABLE]: "no protected position is available",
   3: "the device took too long to find the position",
 };
@@ -140,7 +140,7 @@ export function protectGeolocation(
 ) {
   unitOf(mechanism);
   const absent = geolocation === undefined || geolocation === null;
-  refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must be that of a device.");
+  refuseOption(!absent && typeof geolocation.getCurrentPosition !== "function", "`geolocation` must have a function getCurrentPosition.");
   refuseOption(optionNumber(everySeconds, "everySeconds") === 0, "`everySeconds` must be positive.");
   optionNumber(perDay, "perDay", 1);
   const { isPure, guarantee } = mechanism;
@@ -148,8 +148,8 @@ export function protectGeolocation(
   const added = isPure ? slack - mechanism.slack(0) : 0;
   refuseOption(
     added > HARMLESS_SLACK && confirmSlack !== true,
-    `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: two positions, however near, could be told apart by a factor of ` +
-      `${Number(Math.exp(added).toPrecision(3))} more. Say \`confirmSlack: true\` where that is meant, take a smaller \`snap\`, or \`clamp: true\`.`,
+    `a \`snap\` of ${snap} adds ${Number(added.toPrecision(3))} to the slack of every report: the probabilities of a report may differ between two positions, even near ones, by a factor of ` +
+      `${Number(Math.exp(added).toPrecision(3))} more. Take a smaller \`snap\` or \`clamp: true\`, or accept it with \`confirmSlack: true\`.`,
   );
   const name = `metricdp:${mechanism.sha256}`;
   const accuracy = radius(mechanism, snap);

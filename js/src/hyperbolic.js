@@ -136,7 +136,7 @@ export const isInside = (point) => roomOf(point)[0] >= LEAST_ROOM;
 /** Return noise in the Poincare ball, `draw(point, source)`. */
 export function hyperbolicNoise({ metric, dimension: n }, epsilon, pitch) {
   refuse(metric.name !== "Hyperbolic", "its noise does not belong to its metric");
-  refuse(!(epsilon >= n - 1 + LEAST_MARGIN), "there is no such noise at its epsilon");
+  refuse(!(epsilon >= n - 1 + LEAST_MARGIN), "its epsilon is too small for noise in this space");
   const lattice = new Lattice(pitch);
   const distribution = new HyperbolicDistribution(n, epsilon, lattice.ratio);
   const mean = totalOf(distribution.rates.map((rate) => 1 / rate));

@@ -138,7 +138,7 @@ function readAxes(names, box, file) {
   refuse(names.length !== box.dimension, "its anchors do not fit its box");
   return names.map((name, l) => {
     const axis = file.floats(name, [null], "its anchors");
-    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors do not grow");
+    for (let k = 1; k < axis.length; k++) refuse(!(axis[k] > axis[k - 1]), "its anchors are not in increasing order");
     const ends = axis.length >= 2 && axis[0] === box.lower[l] && axis[axis.length - 1] === box.upper[l];
     refuse(!ends, "its anchors do not reach from end to end of its box");
     return axis;
@@ -148,7 +148,7 @@ function readAxes(names, box, file) {
 /** Read an interpolated mechanism. */
 export function readInterpolated(body, file) {
   const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
-  refuse(inputs.metric.name !== "Lp", "its box is measured in another metric than l_p");
+  refuse(inputs.metric.name !== "Lp", "the metric of its box is not l_p");
   const axes = readAxes(body.axes, inputs, file);
   refuse(body.ratios.length !== axes.length, "its ratios do not fit its anchors");
   const ratios = body.ratios.map((name, l) => readRatios(file, name, axes[l].length - 1));

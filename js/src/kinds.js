@@ -5,7 +5,7 @@ import { readProduct } from "./product.js";
 import { READERS } from "./readers.js";
 
 function readPart(kind, body, file, guarantee) {
-  if (!Object.hasOwn(READERS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
+  if (!Object.hasOwn(READERS, kind)) throw new Unsupported("this module does not draw from a mechanism of this kind.");
   const made = READERS[kind](body, file, guarantee);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
   refuse(!file.same(metric, guarantee.metric), "the guarantee is in another metric than the secrets");

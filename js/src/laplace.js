@@ -90,7 +90,7 @@ export function readProjectedLaplace(body, file, guarantee) {
   const [k] = file.shape(body.matrix);
   const data = file.floats(body.matrix, [k, n], "its projection");
   refuse(metric.name !== "Lp" || metric.parameters.p !== 2 || k > n, "its noise does not belong to its metric");
-  if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("a projection of this size is not drawn from here.");
+  if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("this module does not draw from a projection of this size.");
   const matrix = Array.from({ length: k }, (_, i) => Array.from(data.subarray(i * n, (i + 1) * n)));
   const allowed = guarantee.epsilon / body.epsilon;
   const room = new Float64Array(k * k);

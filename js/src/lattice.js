@@ -40,7 +40,7 @@ export function checkGuarantee(guarantee, rate) {
 
 /** Refuse a lattice on which doubles would leave too many draws undecided. */
 export function checkPitch(undecided) {
-  refuse(!(undecided <= CONSTANTS.largest_drawing_error), "its lattice is finer than noise in doubles");
+  refuse(!(undecided <= CONSTANTS.largest_drawing_error), "its lattice is too fine for doubles");
 }
 
 /** Refuse a lattice of degrees that misses the poles. */

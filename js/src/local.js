@@ -125,7 +125,7 @@ export function readLocal(body, file) {
     const block = cell % blocks;
     for (let first = at; at < end; at++) {
       columns[at] = Number(numbers[at]) + BLOCK * block;
-      refuse(columns[at] >= outputs.size || (at > first && columns[at] <= columns[at - 1]), "reports are not listed in order");
+      refuse(columns[at] >= outputs.size || (at > first && columns[at] <= columns[at - 1]), "its reports are not in order");
     }
     if (block === blocks - 1) starts[(cell + 1) / blocks] = at;
   }

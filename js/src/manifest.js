@@ -11,7 +11,7 @@ import { CONSTANTS } from "./constants.js";
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
 
-const NAMED = "this file names its vectors instead of holding them: write it again with them inside (`metricdp export`).";
+const NAMED = "this file names its vectors instead of holding them: write it again with its vectors (`metricdp export`).";
 
 const anything = (value) => value;
 const tensor = text();
@@ -24,7 +24,7 @@ const STORAGES = {
 const table = (version) =>
   choose((value, where) => {
     if (typeof value === "string") return tensor;
-    refuse(version === 1, "it holds what its version does not know");
+    refuse(version === 1, "it has a part that its version does not have");
     const storage = oneOf(Object.keys(STORAGES))(value?.storage, `${where}.storage`);
     return record({ storage: text(), ...STORAGES[storage] });
   });
@@ -82,7 +82,7 @@ class Reading {
     refuse(typeof name !== "string", `${where} has no name`);
     if (!Object.hasOwn(DECLARED[sort], name)) throw new Unsupported(`a ${sort} of this file is not known here: update metricdp.`);
     const { since, fields } = DECLARED[sort][name];
-    refuse(since > this.version, "it holds what its version does not know");
+    refuse(since > this.version, "it has a part that its version does not have");
     return fields;
   }
 
@@ -111,7 +111,7 @@ class Reading {
   part({ of, named = [] }, value, where) {
     if (of === "mechanism") return this.inner(value, where);
     const names = this.names[of];
-    refuse(!Number.isSafeInteger(value) || value < 0 || value >= names.length, `${where} is a reference to nothing`);
+    refuse(!Number.isSafeInteger(value) || value < 0 || value >= names.length, `${where} refers to something that is not in the file`);
     refuse(named.length > 0 && !named.includes(names[value]), `${where} must be a ${of} of the kind ${named.join(" or ")}`);
     if (of === "metric") this.nest(value, where);
     return value;
@@ -126,10 +126,10 @@ class Reading {
   }
 
   inner(value, where) {
-    refuse(this.inside, "a part of it is made of parts");
+    refuse(this.inside, "one of its parts has parts of its own");
     this.inside = true;
     const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
-    refuse(guaranteeKind(checked.kind) !== "pure", "a part of it has a guarantee of another kind");
+    refuse(guaranteeKind(checked.kind) !== "pure", "one of its parts has a guarantee of another kind");
     this.inside = false;
     return checked;
   }
@@ -142,7 +142,7 @@ function stated(mechanism, where) {
   refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its guarantee has none`);
   const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
   refuse(bound, `${where} states a bound above its loss`); // where nothing is guaranteed, bounds of private mechanisms do not bind
-  refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
+  refuse(![0, 3].includes(certificate.worst_pair.length), `${where} has neither three codes nor none`);
   const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
   certificate.objective ??= worst ? "worst" : "expected";
   return mechanism;
@@ -150,16 +150,16 @@ function stated(mechanism, where) {
 
 /** Refuse what is no manifest of a version that is read here; checksum and signature are verified next. */
 export function checkVersion(given) {
-  refuse(given.format !== CONSTANTS.format, "it is a safetensors file, but not one of metricdp");
+  refuse(given.format !== CONSTANTS.format, "it is a safetensors file, but metricdp did not write it");
   const { version } = given;
-  refuse(!Number.isSafeInteger(version) || version < 1, "its version is none");
+  refuse(!Number.isSafeInteger(version) || version < 1, "its version is not a positive whole number");
   if (version > CONSTANTS.version) {
     throw new CorruptFile(
       `the file was refused: it has format version ${version}, this module reads up to ${CONSTANTS.version}. Update metricdp.`,
     );
   }
   const wanted = [...FIELDS_OF[version]].sort().join();
-  refuse(Object.keys(given).sort().join() !== wanted, "its manifest does not hold what its version asks for");
+  refuse(Object.keys(given).sort().join() !== wanted, "its manifest has a missing or unknown field");
   refuse(typeof given.sha256 !== "string", "its checksum is missing");
 }
 

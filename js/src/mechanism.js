@@ -104,7 +104,7 @@ export class Mechanism {
     const { method, note } = this.certificate;
     const certificate = Object.freeze({
       ...this.certificate, loss: null, worst_pair: Object.freeze([]), method: `${method}, reports pruned on the device`,
-      note: `${note ? `${note}; ` : ""}the loss after pruning is not reckoned here`,
+      note: `${note ? `${note}; ` : ""}the loss after pruning is not computed here`,
     }); // prettier-ignore
     return new Mechanism(parts, { ...this.#facts, certificate });
   }
@@ -128,13 +128,13 @@ export class Mechanism {
    */
   sample(secret, { snap = 0, clamp = false, words = system } = {}) {
     if (this.guarantee.basis === "none") {
-      throw new InvalidInput("this mechanism guarantees nothing; it was made for comparisons. Do not release its reports.");
+      throw new InvalidInput("this mechanism has no guarantee: it is for comparisons only. Do not release its reports.");
     }
     const drawn = this.#parts.draw(this.#encoded(secret, { snap, clamp }), words);
     const report = this.#parts.parts
       ? { code: null, point: drawn.map(({ point }) => point), parts: drawn }
       : reportOf(this.#parts, drawn);
-    if (!isReport(report.point)) throw new MetricdpError("the mechanism drew something that is no report: do not use its file.");
+    if (!isReport(report.point)) throw new MetricdpError("the mechanism drew a value that is not a report: do not use its file.");
     return report;
   }
 
@@ -149,7 +149,7 @@ export class Mechanism {
     if (snap === 0) return;
     const finite = (this.#parts.parts ?? [this.#parts]).filter(({ inputs }) => inputs.size !== undefined).length;
     refuseOption(finite === 0, "`snap` is for mechanisms on finitely many points; this one takes every value as it is.");
-    refuseOption(finite > 1, "`snap` would mean several parts of this product: put the values on the points first.");
+    refuseOption(finite > 1, "`snap` does not say which part of this product it is for: put the values on the points first.");
   }
 
   /**
@@ -198,7 +198,7 @@ export class Mechanism {
    */
   secretAt(code) {
     const { inputs } = this.#parts;
-    if (!inputs.coordinates) throw new Unsupported("the secrets of this mechanism are not finitely many.");
+    if (!inputs.coordinates) throw new Unsupported("this mechanism has no list of secrets: it takes any point.");
     refuseOption(typeof code !== "number", "`code` must be the number of a secret.");
     return [...inputs.coordinates.row(inputs.encode(code))];
   }

@@ -13,7 +13,7 @@ export const mod = (value, period) => value - Math.floor(value / period) * perio
 
 /** Return how many of a unit of length make a kilometre. */
 export function perKilometre(unit) {
-  if (!Object.hasOwn(CONSTANTS.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
+  if (!Object.hasOwn(CONSTANTS.metres, unit)) throw new Unsupported("this module does not know this unit for distances on the Earth.");
   return Number(CONSTANTS.metres.km) / Number(CONSTANTS.metres[unit]);
 }
 
@@ -139,7 +139,7 @@ export function edits(one, other) {
 
 const isCode = (value, size) => Number.isSafeInteger(value) && value >= 0 && value < size;
 const notMeasured = (name) => () => {
-  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their code.`);
+  throw new Unsupported(`distances of the metric ${name} are not computed here: give secrets by their codes.`);
 };
 const measuredInPython = (name) => () => ({ measure: notMeasured(name) });
 
@@ -202,7 +202,7 @@ const METRICS = {
   Weighted: ({ parts }, file) => {
     const groups = parts.map(([number, columns, weight]) => [file.metric(number), columns, weight]);
     const used = new Set(groups.flatMap(([, columns]) => columns));
-    refuse(groups.some(([metric]) => metric.text === true), "a weighted metric is made of metrics of words");
+    refuse(groups.some(([metric]) => metric.text === true), "a part of a weighted metric is a metric of words");
     const taken = (row, columns) => columns.map((column) => row[column]);
     return {
       measure: (a, b) =>
@@ -224,7 +224,7 @@ const METRICS = {
     const lengths = file.floats(parameters.lengths, [count], "its streets");
     for (let k = 0; k < count; k++) {
       const [from, to] = [edges[2 * k], edges[2 * k + 1]];
-      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street leads nowhere");
+      refuse(!isCode(from, nodes) || !isCode(to, nodes) || from === to || !(lengths[k] > 0), "a street has no length, or an end that is not a crossing");
     }
     return {
       measure: pathMeasure({ edges, lengths, nodes, oneWay }),
@@ -241,8 +241,8 @@ const METRICS = {
   PolicyGraph: ({ network, apart }, file) => {
     const graph = file.metric(network);
     const longest = graph.lengths.reduce((sum, length) => sum + length, 0);
-    refuse(graph.parameters.one_way !== "open", "the streets of its policy lead one way");
-    refuse(!(apart > longest), "the parts of its policy are no farther apart than their places");
+    refuse(graph.parameters.one_way !== "open", "its policy has one-way streets");
+    refuse(!(apart > longest), "the distance between the parts of its policy is too small");
     return { measure: (a, b) => Math.min(graph.measure(a, b), apart), legal: graph.legal, unit: graph.unit, apart };
   },
   Levenshtein: () => ({ measure: (a, b) => edits(a[0], b[0]), text: true, legal: (row) => (row.length === 1 ? null : "count") }),
@@ -250,7 +250,7 @@ const METRICS = {
     const [size, ...sides] = file.shape(ground);
     const data = file.floats(ground, sides.length === 0 ? [size] : [size, size], "the ground of a metric");
     if (sides.length > 0) checkDistances(data, size);
-    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric does not grow");
+    else refuse(data.some((place, k) => k > 0 && !(place > data[k - 1])), "the ground of a metric is not in increasing order");
     return { measure: notMeasured("Wasserstein"), legal: histogram(size) };
   },
   WordMovers: ({ vectors, ground, unit }, file) => {
@@ -292,7 +292,7 @@ function checkDistances(data, size) {
   for (let i = 0; i < size; i++) {
     for (let j = 0; j < size; j++) {
       const [there, back] = [data[i * size + j], data[j * size + i]];
-      refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
+      refuse(there < 0 || (i === j && there !== 0), "a distance is negative, or a point has a distance to itself");
       refuse(Math.abs(there - back) > CONSTANTS.rounding * largest, "its distances are not symmetric");
     }
   }
@@ -301,7 +301,7 @@ function checkDistances(data, size) {
 /** Refuse a row of a file that its metric cannot measure. */
 export function checkRow(row, metric) {
   const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= CONSTANTS.largest_coordinate);
-  refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
+  refuse(!numbers || metric.legal(row) !== null, "its metric cannot measure one of its points");
 }
 
 /** Rebuild a metric from its checked entry; it may refer to earlier ones. */

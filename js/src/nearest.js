@@ -39,7 +39,7 @@ export function readNearest(body, file, guarantee) {
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
   checkGuarantee(guarantee, body.epsilon);
   const hyperbolic = plane.metric.name === "Hyperbolic";
-  for (let code = 0; hyperbolic && code < inputs.size; code++) refuse(!isInside(inputs.points.row(code)), "a secret of it lies at the border of the ball");
+  for (let code = 0; hyperbolic && code < inputs.size; code++) refuse(!isInside(inputs.points.row(code)), "one of its secrets lies at the border of the ball");
   const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
   refuse(rows.some((row) => plane.metric.legal(row) !== null), "its reports do not fit its secrets");
   const draw = (code, source) => {

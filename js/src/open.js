@@ -55,20 +55,20 @@ export async function bytesOf(source, largest) {
  */
 export async function open(source, { trusted = null, largest = LARGEST } = {}) {
   optionNumber(largest, "largest");
-  refuseOption(Array.isArray(trusted) && trusted.length === 0, "`trusted` names no key: then no file could be trusted.");
+  refuseOption(Array.isArray(trusted) && trusted.length === 0, "`trusted` is an empty list: give at least one key.");
   const keys = trusted === null ? null : (Array.isArray(trusted) ? trusted : [trusted]).map(keyDigits);
   const buffer = await bytesOf(source, largest);
   try {
     const file = new MechanismFile(buffer);
     const found = await verified(file);
     if (keys !== null) {
-      refuse(found.signedBy === null, "nobody signed it");
-      refuse(!keys.includes(found.signedBy), `it is signed by ${found.signedBy}, which is no key you trust`);
+      refuse(found.signedBy === null, "it has no signature");
+      refuse(!keys.includes(found.signedBy), `it is signed by ${found.signedBy}, which is not a key that you trust`);
       if (!found.verified) throw new Unsupported("this browser cannot check Ed25519 signatures: use a newer one.");
     }
     return mechanismOf(file, { ...found, trusted: keys !== null, bytes: buffer.byteLength });
   } catch (error) {
     if (error instanceof MetricdpError) throw error;
-    throw new CorruptFile(`the file was refused: its contents do not make a mechanism (${error.name}).`);
+    throw new CorruptFile(`the file was refused: its contents are not those of a mechanism (${error.name}).`);
   }
 }

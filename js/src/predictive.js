@@ -134,15 +134,15 @@ export class Trace {
   constructor(mechanism, inputs, options) {
     const { from = null, total = null, rest = 0, prediction = "parrot", confidence = 0.9, caution = 0.5, slope = 0.8, test, threshold } = options;
     if (!KINDS_OF_NOISE.includes(mechanism.kind) || inputs.dimension > MOST_DIMENSIONS || !["Haversine", "Lp"].includes(inputs.metric.name)) {
-      throw new Unsupported("a trace is predicted with Laplace noise for points anywhere, on the Earth or under l_p: open such a file.");
+      throw new Unsupported("a trace needs Laplace noise for points anywhere, on the Earth or under l_p: open such a file.");
     }
     if (mechanism.guarantee.basis === "none" || mechanism.guarantee.slack > 0) {
-      throw new InvalidInput("a trace needs noise with a guarantee without slack.");
+      throw new InvalidInput("a trace needs noise whose guarantee has no slack.");
     }
     refuseOption(typeof prediction !== "string" || !Object.hasOwn(PREDICTIONS, prediction), "`prediction` must be \"parrot\" or \"linear\".");
     refuseOption(!Number.isSafeInteger(rest) || rest < 0, "`rest` must be a whole number of at least 0.");
     const { epsilon } = mechanism.guarantee;
-    refuseOption(total !== null && !(optionNumber(total, "total") >= epsilon), "`total` must pay for one report at least.");
+    refuseOption(total !== null && !(optionNumber(total, "total") >= epsilon), "`total` must be at least the cost of one report.");
     this.#mechanism = mechanism;
     this.#inputs = inputs;
     this.#predict = PREDICTIONS[prediction];

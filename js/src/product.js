@@ -23,7 +23,7 @@ class ProductSpace {
 /** Read a product with `readPart(kind, body, guarantee)`; its guarantee must be the sum of those of its parts. */
 export function readProduct(body, file, guarantee, readPart) {
   const parts = body.parts.map((entry) => {
-    refuse(entry.guarantee.basis === "none", "a part of it guarantees nothing");
+    refuse(entry.guarantee.basis === "none", "one of its parts has no guarantee");
     return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
   });
   checkSum(body.parts, parts, file, guarantee);

@@ -7,9 +7,9 @@ import { Unsupported, refuseOption } from "./errors.js";
 import { argmin } from "./spaces.js";
 
 const ALIKE =
-  "reports are pruned for all secrets alike, as one list of codes: a set that depends on the secret would give it away, since reports show which ones never come.";
+  "give one list of codes for all secrets. Reports show which codes never occur, so a list that depends on the secret would reveal it.";
 const NOT_HERE =
-  "dividing a distribution by what is left of it is no post-processing, and whether its guarantee holds then is proven in Python only: take the rule \"cheapest\" or \"nearest\".";
+  "renormalising is not post-processing, and only Python can prove its guarantee: take the rule \"cheapest\" or \"nearest\".";
 
 /** Return which reports are pruned: one list for all secrets, of codes that are there. The sentences name none of them. */
 function goneOf(codes, size, before) {
@@ -20,7 +20,7 @@ function goneOf(codes, size, before) {
     refuseOption(!Number.isInteger(code) || code < 0 || code >= size, "a pruned code must be a whole number from 0 to one below the number of reports.");
     gone[code] = 1;
   }
-  refuseOption(codes.length === 0 || gone.every(Boolean), "at least one report must be pruned and one kept.");
+  refuseOption(codes.length === 0 || gone.every(Boolean), "prune at least one report and keep at least one.");
   return gone;
 }
 
@@ -70,7 +70,7 @@ function mapped(parts, kind, codes, rule) {
   const [left, kept] = [all.filter((code) => gone[code]), all.filter((code) => !gone[code])];
   if (rule === "renormalise") throw new Unsupported(NOT_HERE);
   refuseOption(rule !== "cheapest" && rule !== "nearest", '`rule` must be "cheapest" or "nearest".');
-  if (rule === "cheapest" && kind !== "matrix") throw new Unsupported('what a report costs is reckoned from a matrix: take the rule "nearest" here.');
+  if (rule === "cheapest" && kind !== "matrix") throw new Unsupported('the cost of a report is computed from a matrix: take the rule "nearest" here.');
   const goals = rule === "cheapest" ? byCost(parts, left, kept) : byNearest(parts, left, kept);
   const map = Uint32Array.from(all);
   left.forEach((code, at) => (map[code] = goals[at]));

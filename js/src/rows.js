@@ -144,7 +144,7 @@ export function readRows(entry, file, rows, reports) {
   refuse(entry.shape[0] !== rows || entry.shape[1] !== reports, "its matrix does not fit its spaces");
   const columns = file.counts(entry.columns, [null], "its columns");
   for (let k = 0; k < columns.length; k++) {
-    refuse(Number(columns[k]) >= reports || (k > 0 && columns[k] <= columns[k - 1]), "reports are not listed in order");
+    refuse(Number(columns[k]) >= reports || (k > 0 && columns[k] <= columns[k - 1]), "its reports are not in order");
   }
   const table = { rows, reports, columns, storage: entry.storage };
   return entry.storage === "sparse" ? sparse(entry, file, table) : quantised(entry, file, table);
@@ -159,11 +159,11 @@ function sparse(entry, file, table) {
     present = file.bits(entry.present, [Math.ceil(cells / 8)], "its bits");
     expected = 0;
     for (let bit = 0; bit < 8 * present.length; bit++) {
-      refuse(bit >= cells && bitAt(present, bit), "its bits do not say where the probabilities belong");
+      refuse(bit >= cells && bitAt(present, bit), "its bits do not fit its probabilities");
       expected += bitAt(present, bit);
     }
   }
-  refuse(expected !== values.length, "its bits do not say where the probabilities belong");
+  refuse(expected !== values.length, "its bits do not fit its probabilities");
   for (const value of values) refuse(!(value > 0), "a stored probability is not positive");
   return checkedRows(new Rows({ ...table, values, present }));
 }
@@ -183,7 +183,7 @@ function checkedRows(table) {
   for (let row = 0; row < table.rows; row++) {
     let total = 0;
     for (const value of table.weights(row)) {
-      refuse(!(value >= 0), "a stored probability is negative or no number");
+      refuse(!(value >= 0), "a stored probability is negative or not a number");
       total += value;
     }
     refuse(!(Math.abs(total - 1) <= LARGEST_SUM_ERROR), "a row of probabilities does not sum to 1");

@@ -14,7 +14,7 @@ export const text = (limit = 10_000) => (value, where) => {
 
 /** One of the given texts. */
 export const oneOf = (names) => (value, where) => {
-  refuse(typeof value !== "string" || !names.includes(value), `${where} is none of ${names.join(", ")}`);
+  refuse(typeof value !== "string" || !names.includes(value), `${where} is not one of ${names.join(", ")}`);
   return value;
 };
 
@@ -24,7 +24,7 @@ export const number =
   (value, where) => {
     if (infinite && isNamed(value, "inf")) return Infinity;
     const good = typeof value === "number" && Number.isFinite(value) && value >= least && value > above && value <= most;
-    refuse(!good, `${where} is not a number that is possible there`);
+    refuse(!good, `${where} is not a number in its range`);
     return value;
   };
 
@@ -35,7 +35,7 @@ const isNamed = (value, name) =>
 export const whole =
   (least = 0, most = Number.MAX_SAFE_INTEGER) =>
   (value, where) => {
-    refuse(!Number.isSafeInteger(value) || value < least || value > most, `${where} is not a whole number that is possible there`);
+    refuse(!Number.isSafeInteger(value) || value < least || value > most, `${where} is not a whole number in its range`);
     return value;
   };
 
@@ -65,12 +65,12 @@ export const record =
     refuse(typeof value !== "object" || value === null || Array.isArray(value), `${where} is not an object`);
     const result = {};
     for (const [key, check] of Object.entries(checks)) {
-      refuse(!Object.hasOwn(value, key), `${where} does not say ${key}`);
+      refuse(!Object.hasOwn(value, key), `${where} has no field ${key}`);
       result[key] = check(value[key], `${where}.${key}`);
     }
     for (const key of Object.keys(value)) {
       if (Object.hasOwn(checks, key)) continue;
-      refuse(!Object.hasOwn(optional, key), `${where} says what this module does not know`);
+      refuse(!Object.hasOwn(optional, key), `${where} has a field that this module does not know`);
       result[key] = optional[key](value[key], `${where}.${key}`);
     }
     return result;

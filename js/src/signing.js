@@ -17,7 +17,7 @@ export function keyDigits(key) {
   if (digits === null) {
     throw new InvalidInput("a trusted key must be the text of a .pub file (PEM, Ed25519) or its 64 digits.");
   }
-  if (isWeak(digits)) throw new InvalidInput("a trusted key is one that fits every signature: it protects nothing.");
+  if (isWeak(digits)) throw new InvalidInput("every signature fits this trusted key, so it protects nothing: give another key.");
   return digits;
 }
 
@@ -52,7 +52,7 @@ function find(file, digits) {
     let k = 1;
     while (k < digits.length && head[at + k] === digits.charCodeAt(k)) k += 1;
     if (k === digits.length) {
-      refuse(found >= 0, "its checksum or signature is written twice");
+      refuse(found >= 0, "its header holds its checksum or its signature twice");
       found = at;
     }
   }
@@ -70,11 +70,11 @@ export async function verified(file) {
   const place = find(file, sha256);
   blank.fill(ZERO, place, place + 64);
   const digest = hex(await subtle.digest("SHA-256", blank));
-  refuse(digest !== sha256, "its checksum does not fit its contents: it was altered or damaged");
+  refuse(digest !== sha256, "its checksum does not fit its contents: the file was altered or damaged");
   if (signature === null || signature === undefined) return { signedBy: null, verified: false };
   const { public_key: key, value } = ENTRY(signature, "its signature");
-  refuse(!/^[0-9a-f]{64}$/.test(key) || !/^[0-9a-f]{128}$/.test(value), "its signature is not written as one");
-  refuse(isWeak(key), "its public key fits every signature");
+  refuse(!/^[0-9a-f]{64}$/.test(key) || !/^[0-9a-f]{128}$/.test(value), "its signature or public key has the wrong form");
+  refuse(isWeak(key), "every signature fits its public key");
   const at = find(file, value);
   blank.fill(ZERO, at, at + 128);
   const purpose = new TextEncoder().encode(`${CONSTANTS.signature_purpose}\0`);
@@ -83,10 +83,10 @@ export async function verified(file) {
   try {
     imported = await subtle.importKey("raw", unhex(key), { name: "Ed25519" }, false, ["verify"]);
   } catch (error) {
-    refuse(error?.name !== "NotSupportedError", "its public key is no key");
+    refuse(error?.name !== "NotSupportedError", "its public key is not a valid key");
     return { signedBy: key, verified: false }; // an old browser: only an error where a signature was asked for
   }
   const good = await subtle.verify({ name: "Ed25519" }, imported, unhex(value), message);
-  refuse(!good, "its signature does not fit its contents: it was altered after it was signed");
+  refuse(!good, "its signature does not fit its contents: the file was altered after it was signed");
   return { signedBy: key, verified: true };
 }

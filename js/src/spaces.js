@@ -38,7 +38,7 @@ export function argmin(size, value) {
     const here = value(i);
     if (here < least) [best, least] = [i, here];
   }
-  if (best < 0) throw new MetricdpError("the distances here are no finite numbers: nothing was drawn.");
+  if (best < 0) throw new MetricdpError("the distances are not finite numbers: nothing was drawn.");
   return best;
 }
 
@@ -241,7 +241,7 @@ const SPACES = { finite: Finite, box: Box, unbounded: Unbounded, sphere: Sphere,
 
 /** Rebuild a space from its checked entry. */
 export function readSpace(entry, file) {
-  if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("secrets in a space of this kind are not drawn for here.");
+  if (!Object.hasOwn(SPACES, entry.kind)) throw new Unsupported("this module does not draw for secrets in a space of this kind.");
   const Space = SPACES[entry.kind];
   return new Space(entry, file);
 }

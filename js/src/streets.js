@@ -16,7 +16,7 @@ export function readStreets(body, file) {
   const firstCut = new Float64Array(counts.length);
   let next = nodes; // anchors are the crossings, then the inner cuts street by street
   for (let street = 0; street < counts.length; street++) {
-    refuse(!(ratios[street] > 0), "a street has no ratio");
+    refuse(!(ratios[street] > 0), "a street has no positive ratio");
     firstCut[street] = next;
     next += counts[street] - 1;
   }

@@ -11,7 +11,7 @@ const LARGEST_TREE = 64 * 2 ** 20; // bytes of a tree.json
 const MOST_LEVELS = 31;
 const LONGEST = 1000; // letters of a name
 const MOST_PLACES = 2 ** 24;
-const NO_AREA = "an area that is avoided is none of its level.";
+const NO_AREA = "an area to avoid does not belong to its level.";
 
 const named = (value, where) => {
   refuse(value === "", `${where} is empty`);
@@ -30,17 +30,17 @@ const checkTree = record({
 function levelOf({ name, file, sha256, areas, of, middles }, places, finer) {
   const first = finer.length === 0;
   const size = first ? places : areas?.length ?? 0;
-  refuse(!/^[^/\\:]+$/.test(file) || file.startsWith(".") || finer.some((one) => one.name === name), "a file of the tree lies in another folder, or two levels have one name");
-  refuse(!/^[0-9a-f]{64}$/.test(sha256), "a checksum of the tree has not 64 digits");
+  refuse(!/^[^/\\:]+$/.test(file) || file.startsWith(".") || finer.some((one) => one.name === name), "a file of the tree lies in another folder, or two levels have the same name");
+  refuse(!/^[0-9a-f]{64}$/.test(sha256), "a checksum of the tree does not have 64 digits");
   if (!first || areas !== null) list(named, size, size)(areas, "areas");
-  refuse(areas !== null && new Set(areas).size !== areas.length, "two areas of a level have one name");
+  refuse(areas !== null && new Set(areas).size !== areas.length, "two areas of a level have the same name");
   if (first) {
-    refuse(of !== undefined || middles !== undefined, "the places of the tree lie in areas of their own level");
+    refuse(of !== undefined || middles !== undefined, "the finest level of the tree has `of` or `middles`, which only areas have");
     return { name, file, sha256, areas, of: Array.from({ length: places }, (_, place) => place), size };
   }
   list(whole(0, size - 1), places, places)(of, "of");
   list(whole(0, places - 1), size, size)(middles, "middles");
-  refuse(middles.some((place, area) => of[place] !== area), "an area of the tree is told by a place outside it");
+  refuse(middles.some((place, area) => of[place] !== area), "the place that stands for an area of the tree lies outside the area");
   const around = new Map(); // the area of this level in which one of the level below lies
   finer[finer.length - 1].of.forEach((area, place) => {
     refuse(around.has(area) && around.get(area) !== of[place], "an area of the tree lies in several of the next level");
@@ -72,7 +72,7 @@ export class LocationTree {
 
   #number(name) {
     const found = this.#levels.findIndex((level) => level.name === name);
-    refuseOption(found < 0, `the tree has no such level; its levels are ${this.#levels.map((level) => level.name).join(", ")}.`);
+    refuseOption(found < 0, `the tree has no such level: its levels are ${this.#levels.map((level) => level.name).join(", ")}.`);
     return found;
   }
 
@@ -86,8 +86,8 @@ export class LocationTree {
    */
   codes(level, areas, { of = this.#levels[0].name } = {}) {
     const [chosen, reported] = [this.#number(level), this.#number(of)];
-    refuseOption(chosen < reported, "what is avoided must be no finer than what is reported: take the mechanism of that level.");
-    refuseOption(!Array.isArray(areas), "areas are avoided as one list of names, the same wherever somebody is.");
+    refuseOption(chosen < reported, "the avoided level is finer than the reported one: take the mechanism of the avoided level.");
+    refuseOption(!Array.isArray(areas), "give the areas to avoid as one list of names, the same for every secret.");
     const { areas: names, of: inside, size } = this.#levels[chosen];
     const known = names === null ? null : new Map(names.map((name, area) => [name, area]));
     const wanted = new Set(
@@ -116,7 +116,7 @@ export class LocationTree {
     const number = this.#number(level);
     const codes = new Set(Object.entries(avoid).flatMap(([name, areas]) => this.codes(name, areas, { of: level })));
     const mechanism = await this.#opened(this.#levels[number]);
-    refuse(mechanism.sha256 !== this.#levels[number].sha256, "it is not the file that the tree names");
+    refuse(mechanism.sha256 !== this.#levels[number].sha256, "its checksum is not the one in the tree");
     const fits = mechanism.secrets === this.#levels[0].size && mechanism.reports === this.#levels[number].size;
     refuse(!fits, "its places or areas are not those of the tree");
     return codes.size === 0 ? mechanism : mechanism.prune([...codes], rule === undefined ? {} : { rule });
@@ -129,9 +129,9 @@ function treeLevels(buffer) {
   try {
     given = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(buffer));
   } catch {
-    throw new CorruptFile("the file was refused: it is no tree that metricdp wrote.");
+    throw new CorruptFile("the file was refused: it is not a tree of metricdp.");
   }
-  refuse(given?.format !== "metricdp-tree", "it is no tree that metricdp wrote");
+  refuse(given?.format !== "metricdp-tree", "it is not a tree of metricdp");
   refuse(given.version !== 1, "it was written by a later metricdp");
   const { places, levels } = checkTree(given, "the tree");
   return levels.reduce((finer, level) => [...finer, levelOf(level, places, finer)], []);
@@ -154,7 +154,7 @@ function besideFile(source, name) {
  */
 export async function openTree(source, { read = null, ...options } = {}) {
   const byName = typeof source === "string" || source instanceof URL;
-  refuseOption(!byName && typeof read !== "function", "say with `read` where the files of the levels are: bytes have no folder.");
+  refuseOption(!byName && typeof read !== "function", "bytes have no folder: give `read`, a function that returns a file of a level by its name.");
   refuseOption(read !== null && typeof read !== "function", "`read` must be a function of the name of a file.");
   const levels = treeLevels(await bytesOf(source, LARGEST_TREE));
   return new LocationTree(levels, ({ file }) => open(read === null ? besideFile(source, file) : read(file), options));

@@ -446,8 +446,8 @@ def test_files_are_judged_as_in_python(engine: browsers.Engine, files: Files, tm
     assert opened(files["zeros"], trusted=public)["signature"] == "trusted"
     assert opened(files["zeros"], trusted=[found["signedBy"]])["signature"] == "trusted"
     _, other = mdp.artifacts.create_keys(tmp_path / "other")
-    assert "no key you trust" in opened(files["zeros"], trusted=other.read_text())["message"]
-    assert "nobody signed" in opened(files["dense"], trusted=public)["message"]
+    assert "not a key that you trust" in opened(files["zeros"], trusted=other.read_text())["message"]
+    assert "no signature" in opened(files["dense"], trusted=public)["message"]
     assert opened(files["dense"], trusted="me.pub")["error"] == "InvalidInput"
     forged = tmp_path / "forged.mdp"
     forged.write_bytes(files["sphere"].read_bytes())

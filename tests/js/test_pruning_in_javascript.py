@@ -182,7 +182,7 @@ def test_what_cannot_be_pruned_is_refused_in_words_that_name_no_place(folder: Pa
         "try { (await open(given.path)).prune(() => [7]); } catch (error) { answer = error.message; }",
         path=str(folder / "places.mdp"),
     )
-    assert "a set that depends on the secret would give it away" in alike
+    assert "a list that depends on the secret would reveal it" in alike
 
 
 def test_nothing_of_what_was_pruned_is_handed_out(folder: Path) -> None:

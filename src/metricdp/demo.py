@@ -97,7 +97,7 @@ class Demo:
             f"average over the prior{others}. "
             f"It is proven that {messages.rivals(unit)} can do better than "
             f"{messages.distance(comparison.lower_bound, unit, 'down')}.",
-            f"Mind:     {SECRET} The promise is for one row; the longest trip has {story.rows_per_person} rows, "
+            f"Mind:     {SECRET} The guarantee is for one row; the longest trip has {story.rows_per_person} rows, "
             f"in total {total}. The columns {', '.join(story.kept_columns)} stay as they were.",
             f"Look at:  {self.folder / 'report.html'}",
         ]
@@ -295,7 +295,7 @@ def _closed_forms(problem: Problem, notify: Progress, *, dense: bool) -> list[Co
     except Infeasible:
         notify(0.19, "tight constraints do not exist on these streets")
         return found
-    found.append(Contender("tight constraints", tight.certificate.loss, "every pair uses its promise up"))
+    found.append(Contender("tight constraints", tight.certificate.loss, "every pair reaches its limit"))
     return found
 
 

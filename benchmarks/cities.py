@@ -203,7 +203,7 @@ def warm_up(gpu: bool) -> None:
         mdp.optimal(
             mdp.Problem(space, 1.0 if space.width != 2 or space.same_ground else 10.0),
             gap=0.5,
-            seconds=5.0,
+            seconds=120.0,
             solver=Gpu() if gpu else None,
             window=5.0 if space.same_ground else 1.0,
         )

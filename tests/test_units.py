@@ -38,9 +38,9 @@ def test_units():
     assert parse_epsilon("0.01/m") == pytest.approx(10.0)
     assert parse_epsilon(" 1e1 / km ") == 10.0
     assert parse_epsilon("1.0", "") == 1.0
-    assert parse_distance("200m") == pytest.approx(0.2)
-    assert parse_distance("1.5km") == 1.5
-    assert parse_distance("0.5", "") == 0.5
+    assert parse_distance("200m", option="snap") == pytest.approx(0.2)
+    assert parse_distance("1.5km", option="snap") == 1.5
+    assert parse_distance("0.5", "", option="snap") == 0.5
     assert parse_protection_target("2x@200m").epsilon() == pytest.approx(np.log(2) / 0.2)
     assert epsilon_for(2, 0.2) == pytest.approx(np.log(2) / 0.2)
 
@@ -52,6 +52,22 @@ def test_units():
 def test_bad_epsilons(text):
     with pytest.raises(InvalidInput):
         parse_epsilon(text)
+
+
+@pytest.mark.parametrize(("text", "unit", "ways"), [
+    ("800", "km", "800m or 0.8km"), ("12.5", "km", "12.5m or 0.0125km"), ("1", "km", "1km or 1000m"),
+    (".5", "km", ".5km or 500m"), ("800", "m", "800m or 0.8km"), ("5", "m", "5m"), ("800", "mi", "800m or 0.8km"),
+    ("2", "mi", "2mi"), ("2", "hop", "2hop"), (" 300 ", "min", "300min"),
+])  # fmt: skip
+def test_a_distance_says_its_unit_where_the_metric_has_one(text, unit, ways):
+    said = f"{text.strip()} has no unit, and distances here are in {unit}: write {ways}."
+    with pytest.raises(InvalidInput, match=f"^--snap {re.escape(said)}$"):
+        parse_distance(text, unit, option="snap")
+    with pytest.raises(InvalidInput, match=f"^2x@{re.escape(text.strip())} has no unit, .*: write 2x@"):
+        parse_protection_target(f"2x@{text}", unit)
+    assert [parse_distance(way, unit, option="snap") for way in ways.split(" or ")]  # what it says is taken
+    assert parse_distance(text, "", option="snap") == parse_distance(text, "rad", option="snap") == float(text)
+    assert parse_distance("0", unit, option="snap") == 0.0
 
 
 @pytest.mark.parametrize("number", ["0.1", "0.3", "10", "0.125", "1e-3", "7.7", "2.675"])

@@ -100,14 +100,13 @@ def epsilon_for(level: float, radius: float, *, slack: float | Callable[[float],
     return ProtectionTarget(level, radius).epsilon(slack)
 
 
-def parse_distance(text: str, unit: str = "km", *, option: str = "") -> float:
-    """Return a distance such as `200m` or `1.5km` in `unit`; without a unit of its own where `unit` is empty.
+def parse_distance(text: str, unit: str = "km", *, option: str, before: str = "") -> float:
+    """Return a distance such as `200m` or `1.5km` in `unit`; a bare number where `unit` is empty.
 
-    With the `option` it was given by, a distance without a unit is refused where `unit` is not empty.
+    A bare number is one of radians where distances are angles in radians, as an epsilon is; zero needs no unit.
+    Errors name the `option` and what it says `before` the distance.
     """
-    if option and unit and not text.strip()[-1:].isalpha():
-        raise InvalidInput(f"--{option} {text} has no unit, and distances here are in {unit}: write {text}{unit}.")
-    return float(_distance(text, unit))
+    return float(_distance(text, unit, f"--{option}", before))
 
 
 def parse_numbers(text: str, option: str, meaning: str, *, count: int | None = None) -> list[float]:
@@ -199,7 +198,7 @@ def parse_protection_target(text: str, unit: str = "km") -> ProtectionTarget:
             f"--protect must be a factor and a distance such as 2x@200m, got {text!r}: "
             "places that far apart are at most that factor apart."
         )
-    level, apart = Fraction(found[1]), _distance(found[2], unit)
+    level, apart = Fraction(found[1]), _distance(found[2], unit, "", f"{found[1]}x@")
     if level > LARGEST:
         raise InvalidInput(f"the factor of --protect must be below 1e100, got {text!r}.")
     as_positive(float(apart), "the distance of --protect")
@@ -220,12 +219,24 @@ def _log_below(level: float) -> Decimal:
         return log - abs(log) * Decimal("1e-45")
 
 
-def _distance(text: str, unit: str) -> Fraction:
+def _distance(text: str, unit: str, option: str, before: str) -> Fraction:
     example = "0.5" if not unit else "200m or 1.5km" if unit in METRES else f"1 {unit}"
     number, written = _split(text, "distance", rf"\s*{_NUMBER}\s*{_UNIT}?\s*", example)
     if number < 0:
         raise InvalidInput(f"a distance must be at least 0, got {text!r}.")
+    if number and unit not in ("", RADIAN) and not written:
+        bare = str(text).strip()
+        ways = " or ".join(f"{before}{way}" for way in _with_unit(bare, number, unit))
+        said = f"{option} {before}{bare}".strip()  # a wish has two options
+        raise InvalidInput(f"{said} has no unit, and distances here are in {unit}: write {ways}.")
     return number * _factor(written, unit, text, example)
+
+
+def _with_unit(bare: str, number: Fraction, unit: str) -> tuple[str, ...]:
+    """Return how a distance that came without a unit may have been meant: nobody means 800 km, nor 0.5 m on a map."""
+    if number >= 10 and unit in METRES:
+        return f"{bare}m", f"{float(number / 1000):.10g}km"
+    return (f"{bare}{unit}", *([f"{float(number * 1000):.10g}m"] if unit == "km" else []))
 
 
 def _split(text: str, name: str, pattern: str, example: str) -> tuple[Fraction, str]:

@@ -37,6 +37,9 @@ def test_a_person_is_shown_with_what_is_left_and_what_it_adds_up_to(books, capsy
     assert "40/km per day: 6/km spent, 34/km left, refreshes at" in out
     assert "200/km ever: 6/km spent, 194/km left" in out
     assert "at most a factor of 3.32 " in out  # exp(6/km * 0.2 km)
+    bare = said(capsys, "show", books, "--person", "anna", "--radius", "200")
+    assert bare[0] == 2
+    assert "--radius 200 has no unit, and distances here are in km: write 200m or 0.2km." in bare[2]
     monkeypatch.setattr("sys.stdin", io.StringIO("anna\n"))
     _, out, _ = said(capsys, "show", books, "--person", "-", "--json")
     assert json.loads(out)["accounts"][0]["limits"][1]["micro_left"] == 194_000_000

@@ -109,7 +109,7 @@ def test_crossings_around_the_centre_are_taken(town: Path, capsys: pytest.Captur
     ("options", "message"),
     [
         ("--roads town --epsilon 10", "has no unit"),
-        ("--roads town --epsilon 10/km --window 0.8", "write 0.8km"),
+        ("--roads town --epsilon 10/km --window 0.8", "write 0.8km or 800m"),
         ("--roads empty --epsilon 10/km", r"tables nodes \(lat, lon\) and edges \(u, v, length_m\)"),
         ("--roads nowhere --epsilon 10/km", "a .graphml file, or one of the cities"),
         ("--roads town.graphml --epsilon 10/km", "does not exist"),

@@ -185,7 +185,7 @@ def test_the_cells_of_a_map_cover_it(here: Path, capsys: pytest.CaptureFixture[s
         ("--grid 41.8,12.4,42.0,12.6 --epsilon 4/km", "--grid and --cell belong together"),
         ("--cell 200m --points cells.csv --epsilon 4", "--grid and --cell belong together"),
         ("--grid 41.8,12.4,42.0 --cell 1km --epsilon 4/km", "four numbers"),
-        ("--grid 41.8,12.4,42.0,12.6 --cell 200 --epsilon 4/km", "write 200km"),
+        ("--grid 41.8,12.4,42.0,12.6 --cell 200 --epsilon 4/km", "write 200m or 0.2km."),
         ("--grid 42.0,12.4,41.8,12.6 --cell 1km --epsilon 4/km", "lat does not grow"),
         ("--grid 41.8,12.4,42.0,12.6 --cell 1m --epsilon 4/km", "take larger ones"),
         ("--grid 41.8,12.4,41.9,12.5 --cell 100km --epsilon 4/km", "take smaller ones"),

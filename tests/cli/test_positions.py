@@ -8,10 +8,12 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import metricdp as mdp
 from metricdp.artifacts import load
+from metricdp.errors import InvalidInput
 from scripts import main
 
 WIDE = "design --grid 41.0,-8.8,41.2,-8.5 --cell 4km --epsilon 2/km --builder exponential -o cells.mdp"
@@ -49,6 +51,30 @@ def test_tables_of_cells_state_factors_and_losses_of_positions(
     told = json.loads(capsys.readouterr().out)
     assert told["positions"]["slack"] == pytest.approx(4 * made.inputs.cell_radius)
     assert "slack alone" in told["in_short"]
+
+
+def test_a_snap_says_its_unit_and_one_of_programs_is_in_the_unit_of_the_metric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("trips.csv").write_text("lat,lon\n41.01,-8.79\n41.05,-8.71\n")
+    line = "design --grid 41.0,-8.8,41.1,-8.7 --cell 1km --epsilon 2/km --builder exponential -o cells.mdp"
+    assert run(line) == 0
+    capsys.readouterr()
+    assert run("perturb trips.csv --mechanism cells.mdp --snap 800 -o out.csv") == 2
+    words = "--snap 800 has no unit, and distances here are in km: write 800m or 0.8km."
+    assert words in capsys.readouterr().err
+    assert not Path("out.csv").exists()
+    made, table = load("cells.mdp"), pa.table({"lat": [41.01, 41.05], "lon": [-8.79, -8.71]})
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        mdp.perturb(table, made, snap="800")
+    for snap in (0.8, "800m", "0.8km"):
+        assert mdp.tables.task_for(["lat", "lon"], made, snap=snap).snap == 0.8
+    assert run("perturb trips.csv --mechanism cells.mdp --snap 800m -o out.csv") == 0
+    product = mdp.product(mdp.laplace(mdp.Lp(2), 1.0), made)
+    four = table.append_column("x", [[0.0, 1.0]]).append_column("y", [[0.0, 1.0]]).select(["x", "y", "lat", "lon"])
+    with pytest.raises(InvalidInput, match=re.escape(words)):  # the part with places has the unit
+        mdp.perturb(four, product, columns=["x", "y", "lat", "lon"], snap="800")
 
 
 def test_a_wish_on_cells_is_kept_for_positions(

@@ -48,6 +48,12 @@ def test_a_mechanism_file_is_served_under_its_name_with_its_slack(tmp_path):
     served = MechanismSpec("line", str(tmp_path / "line.mdp"), snap=0.25).load()
     assert served.guarantee.slack == 0.5
     assert len(served.sha256) == 64
+    assert MechanismSpec("line", str(tmp_path / "line.mdp"), snap="0.25").load().guarantee == served.guarantee
+    feet = mdp.FiniteSpace([[0.0], [1.0]], mdp.Lp(1, unit="ft"), columns=["x"])
+    mdp.save(mdp.exponential(feet, 1.0), tmp_path / "feet.mdp")
+    assert MechanismSpec("feet", str(tmp_path / "feet.mdp"), snap="0.25ft").load().guarantee.slack == 0.5
+    with pytest.raises(InvalidInput, match=r"--snap 0\.25 has no unit, and distances here are in ft"):
+        MechanismSpec("feet", str(tmp_path / "feet.mdp"), snap="0.25").load()
     other = MechanismSpec("line", str(tmp_path / "line.mdp")).load()
     assert served.tag != other.tag  # a stored report is explained by the promise it was drawn under
 

@@ -362,15 +362,17 @@ def _composition_lines(ledger: Ledger, person: str, metric: str, radius: str) ->
     unit = metric.partition("/")[2]
     if metric.startswith(CONCENTRATED):
         unit = unit[:-1].replace(NO_UNIT, "")
+    apart = parse_distance(radius, unit, option="radius")
+    if metric.startswith(CONCENTRATED):
         spent = ledger.budget(person, metric=metric).accounts[0].spent
         if not spent:
             return ["Nothing was charged to it."]
-        worth = epsilon_of_rho(spent, unit, radius=parse_distance(radius, unit), delta=DELTA)
+        worth = epsilon_of_rho(spent, unit, radius=apart, delta=DELTA)
         return [
             f"All releases together, places {radius} apart each time: any set of reports is at most {_factor(worth)} "
             f"times likelier from one than from the other, plus delta {DELTA:g}. Concentrated: approximate, not pure."
         ]
-    total = compose_charges(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
+    total = compose_charges(ledger.history(person), metric, radius=apart, delta=DELTA)
     return [
         f"{plural(total.releases, 'release')}, places {radius} apart each time: at most a factor of "
         f"{_factor(total.basic)} (the basic rule, which the ledger charges by),",

@@ -205,7 +205,6 @@ def perturb(
     import metricdp
     from metricdp.specs import read_metric
     from metricdp.tables import names_many
-    from metricdp.units import parse_distance
 
     many = names_many(source, job)
     if many and table.show_values:
@@ -223,7 +222,6 @@ def perturb(
             raise InvalidInput("a mechanism file has its own epsilon: remove --epsilon and --protect.")
         wished, chosen = None, metricdp.load(mechanism, trusted=key)
     reports.check_guarantee(chosen)  # before anything is read or charged
-    snapping = 0.0 if snap is None else parse_distance(snap, chosen.inputs.ground.unit)
     with (
         people.open_people(chosen) as charged,
         terminal.progress_bar(f"Protecting {Path(source).name}") as progress,
@@ -232,7 +230,7 @@ def perturb(
         summary = (with_resume_hint(metricdp.perturb) if many else metricdp.perturb)(
             source, chosen, columns=table.names, to=output, people=charged, rng=seeded_generator(seed),
             disclosure=disclosure.disclosure(force=table.force, accuracy_column=reports.accuracy),
-            reading=table.reading(snap=snapping),
+            reading=table.reading(snap=snap or 0.0),
             job=plain_record(Job, job, overwrite=job.overwrite and not many, progress=progress, watch=watch),
         )  # fmt: skip
     written = reports.write(summary, chosen, preview)  # before anything is printed: the reader may go away
@@ -246,8 +244,8 @@ def perturb(
         from metricdp.cli import guarantees
 
         terminal.say(*guarantees.meaning_lines(chosen, summary.guarantee, spending=spread))
-        if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
-            terminal.say(messages.snapped_loss(snapping, chosen.inputs.ground.unit))
+        if summary.snap and chosen.inputs.same_ground:  # elsewhere the two distances do not add
+            terminal.say(messages.snapped_loss(summary.snap, chosen.inputs.ground.unit))
         if written:
             terminal.say(*written)
     return 0

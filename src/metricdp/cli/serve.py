@@ -15,7 +15,7 @@ from metricdp.errors import InvalidInput, import_extra
 from metricdp.files import existing_file, is_server
 from metricdp.service.limits import ServiceLimits
 from metricdp.service.server import ListenOptions
-from metricdp.units import parse_distance, parse_epsilon
+from metricdp.units import parse_epsilon
 
 if TYPE_CHECKING:
     from metricdp.service.server import MechanismSpec
@@ -152,7 +152,7 @@ def _offers(asked: OfferOptions) -> list[MechanismSpec]:
         raise InvalidInput(
             "--snap is for mechanisms on finitely many points: Laplace noise takes every value as it is."
         )
-    snap = 0.0 if asked.snap is None else parse_distance(asked.snap)
+    snap = asked.snap or 0.0
     offers = [MechanismSpec(name, path, asked.key, snap=snap) for name, path in map(_name_and_file, asked.mechanism)]
     if asked.epsilon is not None:
         metric = read_metric(asked.metric)

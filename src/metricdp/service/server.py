@@ -25,14 +25,17 @@ KEEPALIVE_SECONDS = 15  # seconds that a connection without a request stays open
 
 @dataclass(frozen=True)
 class MechanismSpec:
-    """One mechanism to serve: a file, or Laplace noise at an epsilon under a metric."""
+    """One mechanism to serve: a file, or Laplace noise at an epsilon under a metric.
+
+    `snap` is a number in the unit of the mechanism's distances, or a text with its unit, such as `200m`.
+    """
 
     name: str
     path: str | None = None
     trusted: str | None = None
     epsilon: float = 0.0
     metric: Any = None
-    snap: float = 0.0
+    snap: float | str = 0.0
 
     def load(self) -> Any:
         """Load it, verified."""
@@ -46,10 +49,15 @@ class MechanismSpec:
             return ServedMechanism(self.name, laplace(self.metric, self.epsilon, dimension=dimension))
         from metricdp.artifacts import inspect
         from metricdp.mechanisms.kinds.product import parts_of
+        from metricdp.units import parse_distance
 
         found = inspect(self.path, trusted=self.trusted)
-        finite = any(part.inputs.size is not None and not part.inputs.is_text for part in parts_of(found.mechanism))
-        return ServedMechanism(self.name, found.mechanism, snap=self.snap if finite else 0.0, sha256=found.sha256)
+        made = found.mechanism
+        finite = any(part.inputs.size is not None and not part.inputs.is_text for part in parts_of(made))
+        snap = 0.0 if not finite else self.snap
+        if isinstance(snap, str):
+            snap = parse_distance(snap, made.inputs.ground.unit, option="snap")
+        return ServedMechanism(self.name, made, snap=snap, sha256=found.sha256)
 
 
 @dataclass(frozen=True)

@@ -354,7 +354,7 @@ def _parse_pieces(anchors: str | None) -> int | float:
     if anchors is None:
         return 1
     if anchors.strip()[-1:].isalpha() and anchors != "refine":
-        return parse_distance(anchors, "km")
+        return parse_distance(anchors, "km", option="anchors")
     meaning = "the number of pieces of every street, or their longest length such as 200m"
     counts = [] if anchors == "refine" else parse_numbers(anchors, "anchors", meaning)
     if len(counts) != 1 or counts[0] < 1 or counts[0] != int(counts[0]):

@@ -18,7 +18,7 @@ from metricdp.spaces import FiniteSpace
 from metricdp.specs.metrics import read_metric
 from metricdp.specs.options import SHAPE, USUAL, PlaceSpec
 from metricdp.tables.points import IDS, PlaceTable, PointFile, read_pairs, read_points
-from metricdp.units import parse_distance, parse_numbers
+from metricdp.units import METRES, parse_distance, parse_numbers
 
 SHOWN = 6  # edges that a note names
 
@@ -151,7 +151,7 @@ def _policy_edges(places: Places, spec: PlaceSpec) -> Any:
             raise InvalidInput(f"--policy {wanted}: say how many nearest places, such as nearest:4.")
         return policy_graphs.nearest(space, int(rest)), None
     if word == "within":
-        edges = policy_graphs.within(space, _parse_near(rest, space.unit, f"--policy {wanted}", "within:"))
+        edges = policy_graphs.within(space, _parse_near(rest, space.unit, "policy", "within:"))
         if not len(edges):
             raise InvalidInput(f"--policy {wanted}: no two places are that near.")
         return edges, None
@@ -188,17 +188,17 @@ def _neighbour_areas(places: Places, names: list[str], wanted: str | None) -> An
     if Path(wanted).suffix.lower().strip(".").isalpha() or Path(wanted).exists():
         return read_pairs(wanted, names)
     unit = places.space.unit
-    found = policy_graphs.bordering(places.space, names, _parse_near(wanted, unit, f"--bordering {wanted}", ""))
+    found = policy_graphs.bordering(places.space, names, _parse_near(wanted, unit, "bordering"))
     if not found:
         places.notes.append(f"no two areas lie within {wanted} of each other: none has a neighbour.")
     return found or None
 
 
-def _parse_near(text: str, unit: str, said: str, word: str) -> float:
-    if not text or (unit and not text.strip()[-1:].isalpha()):
-        example = f"{text or '300'}{unit}" if unit else "2.5"
-        raise InvalidInput(f"{said}: say how near, with a unit where distances have one: {word}{example}.")
-    return parse_distance(text, unit)
+def _parse_near(text: str, unit: str, option: str, before: str = "") -> float:
+    if not text.strip():
+        example = "300m" if unit in METRES else f"2{unit}" if unit else "2.5"
+        raise InvalidInput(f"--{option} {before}: say how near, such as {before}{example}.")
+    return parse_distance(text, unit, option=option, before=before)
 
 
 def _elastic_space(places: Places, spec: PlaceSpec) -> FiniteSpace:

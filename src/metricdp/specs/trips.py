@@ -25,7 +25,7 @@ def read_method(spec: TripSpec, *, force: bool = False) -> Contextual | Predicti
     space = None if spec.places is None else _read_places(spec.places, spec.count, force=force)
     rate = parse_epsilon(spec.epsilon, "km" if space is None else space.unit)
     clock: dict[str, Any] = {"step_seconds": spec.step, "most_kmh": spec.speed}
-    near = None if spec.snap is None else parse_distance(spec.snap, "km")
+    near = None if spec.snap is None else parse_distance(spec.snap, "km", option="snap")
     if spec.predict is not None:
         return Predictive(rate, None if spec.total is None else parse_epsilon(spec.total, "km"), spec.predict, **clock)
     if spec.times is not None:
@@ -42,7 +42,10 @@ def _read_zones(spec: TripSpec, zones: str, *, force: bool) -> dict[str, Any]:
     """Return what was asked for, as arguments of `Zoned`."""
     if not 0 < spec.zone_scale <= 1:
         raise InvalidInput(f"--zone-scale must lie above 0 and at most 1, got {spec.zone_scale:g}.")
-    zone: dict[str, Any] = {"radius_km": parse_distance(spec.zone_radius, "km"), "scale": spec.zone_scale}
+    zone: dict[str, Any] = {
+        "radius_km": parse_distance(spec.zone_radius, "km", option="zone-radius"),
+        "scale": spec.zone_scale,
+    }
     if zones != HOME:
         if spec.centre_epsilon is not None or spec.stay != TripSpec.stay:
             raise InvalidInput("--centre-epsilon and --stay belong to --zones home: given centres are public already.")

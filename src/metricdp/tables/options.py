@@ -222,9 +222,10 @@ class Reading:
             guarantee stays about kilometres on the Earth.
         scale: What numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers. Reports are stored
             the same way.
-        snap: For mechanisms on finitely many points: values up to this distance from a point become that point, in the
-            unit of the metric. It adds a slack to the guarantee: 2 * epsilon * snap. On roads it adds epsilon times the
-            largest distance by road between two points that one place can reach (`FiniteSpace.charge`).
+        snap: For mechanisms on finitely many points: values up to this distance from a point become that point: a
+            number in the unit of the metric, or a text with its unit, such as 200m. It adds a slack to the guarantee:
+            2 * epsilon * snap. On roads it adds epsilon times the largest distance by road between two points that one
+            place can reach (`FiniteSpace.charge`).
         on_error: What becomes of rows that hold no legal secret: fail raises an error that names them, drop removes
             them, null empties their columns. The summary says how many there were. Rows are counted from 0 in a file.
         show_values: Show in the error what the first bad row holds. Otherwise errors name rows and columns only, since
@@ -238,7 +239,7 @@ class Reading:
     decimal: Literal["point", "comma"] | None = None
     crs: str | None = None
     scale: float = 1.0
-    snap: float = 0.0
+    snap: float | str = 0.0
     on_error: OnError = "fail"
     show_values: bool = False
     block_bytes: int = 4 << 20
@@ -313,7 +314,7 @@ class PerturbOptions(TypedDict, total=False):
     decimal: Literal["point", "comma"] | None
     crs: str | None
     scale: float
-    snap: float
+    snap: float | str
     on_error: OnError
     show_values: bool
     block_bytes: int

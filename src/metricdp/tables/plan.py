@@ -32,7 +32,7 @@ from metricdp.tables.options import (
     names_of,
 )
 from metricdp.tables.values import holds_text
-from metricdp.units import parse_epsilon, parse_rho, round_down
+from metricdp.units import parse_distance, parse_epsilon, parse_rho, round_down
 
 if TYPE_CHECKING:
     from metricdp.text import TextMechanism
@@ -297,8 +297,6 @@ class TableRequest(Call):
             )
         if on_error not in ("fail", "drop", "null"):
             raise InvalidInput(f"`on_error` must be 'fail', 'drop' or 'null', got {on_error!r}.")
-        if not (math.isfinite(snap) and snap >= 0):
-            raise InvalidInput(f"`snap` must be a distance of at least 0, got {snap:g}.")
         parts = parts_of(mechanism)
         if texts_of(mechanism) is not None:
             chosen = _columns_of_texts(names, self.columns, kinds, stored, shown=self.shown)
@@ -308,17 +306,14 @@ class TableRequest(Call):
         else:
             chosen = _choose_columns(names, parts, self.columns)
         snapping = [number for number, part in enumerate(parts) if _has_nearest(part.inputs)]
-        if snap and not snapping:
-            raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
-        if snap and len(snapping) > 1:
-            raise InvalidInput("`snap` would mean several parts of this product: put the values on the points first.")
+        far = _read_snap(snap, [parts[number] for number in snapping])
         groups, start = [], 0
         packed = len(chosen) < sum(part.inputs.width for part in parts)
         for number, part in enumerate(parts):
             own = chosen if packed else chosen[start : start + part.inputs.width]
             start += len(own)
-            far = float(snap) if number in snapping else 0.0
-            groups.append(ColumnGroup(part, own, own if packed else _report_names(part, own), far, self.reads, packed))
+            near = far if number in snapping else 0.0
+            groups.append(ColumnGroup(part, own, own if packed else _report_names(part, own), near, self.reads, packed))
         shows, care = self.reading.show_values, self.disclosure
         task = TableTask(mechanism, tuple(groups), on_error, shows, care, shown=self.shown)
         _check_names(names, task)
@@ -340,13 +335,26 @@ def task_for(
     mechanism: Mechanism,
     *,
     columns: Names | None = None,
-    snap: float = 0.0,
+    snap: float | str = 0.0,
     on_error: OnError = "fail",
     disclosure: Disclosure = DEFAULT_DISCLOSURE,
 ) -> TableTask:
     """Return what is done to the batches of a table with these columns."""
     reading = Reading(snap=snap, on_error=on_error)
     return TableRequest(mechanism, columns, disclosure=disclosure, reading=reading).task(names)
+
+
+def _read_snap(snap: float | str, parts: Sequence[Mechanism]) -> float:
+    """Return how far values are put on points, in the unit of the distances of the part that has points."""
+    if not snap:
+        return 0.0
+    if not isinstance(snap, str) and not (math.isfinite(snap) and snap >= 0):
+        raise InvalidInput(f"`snap` must be a distance of at least 0, got {snap:g}.")
+    if not parts:
+        raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
+    if len(parts) > 1:
+        raise InvalidInput("`snap` would mean several parts of this product: put the values on the points first.")
+    return parse_distance(snap, parts[0].inputs.ground.unit, option="snap") if isinstance(snap, str) else float(snap)
 
 
 def _has_nearest(space: Space) -> bool:

@@ -118,7 +118,7 @@ export const MESSAGES = {
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
     "counted": "One report shifts the odds between two neighbours{along} by at most a factor of {factor}, and between {things} farther apart by at most that factor for every step on the way. Every further report adds to that.{outside}",
-    "slack": "The slack alone allows more than a factor of two between any two {things}.{outside}",
+    "slack": "The slack alone allows a factor of {factor} between two {things} side by side: little protection.{outside}",
     "outside": " Two {things} farther apart than {radius} are not protected from each other.",
     "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not protected from each other. This is by design: a report may reveal the part of a secret.",
     "nothing": "This gives no guarantee: it is for comparisons and must not protect data.",

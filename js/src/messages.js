@@ -129,10 +129,11 @@ export function shortWords(guarantee) {
   const { short: words } = MESSAGES;
   if (guarantee.basis === "none") return words.nothing;
   const near = reachOf(guarantee);
-  return fill(words[near <= 0 ? "slack" : isCounted(guarantee.unit) ? "counted" : "reach"], {
+  const kind = near <= 0 ? "slack" : isCounted(guarantee.unit) ? "counted" : "reach";
+  return fill(words[kind], {
     things: things(guarantee.unit),
     reach: distanceWords(near, guarantee.unit, "down"),
-    factor: factorWords(largestFactor(guarantee, 1)),
+    factor: factorWords(largestFactor(guarantee, kind === "slack" ? 0 : 1)),
     along: along(guarantee),
     outside: outside(guarantee),
   });

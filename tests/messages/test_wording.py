@@ -57,7 +57,8 @@ def test_the_printed_distance_and_factor_hold_for_the_promise(epsilon, slack):
     found = re.search(r"up to (\S+ \S+) apart by at most a factor of two", short_sentence)
     if slack >= math.log(2):
         assert found is None
-        assert "slack alone" in short_sentence
+        alone = re.search(r"^The slack alone allows a factor of ([\d.]+) between two places side", short_sentence)[1]
+        assert math.exp(slack) <= float(alone) * (1 + 1e-9)
     else:
         assert math.exp(epsilon * float(kilometres(found[1])) + slack) <= 2 * (1 + 1e-9)
     near, times = re.search(
@@ -73,6 +74,14 @@ def test_the_printed_distance_and_factor_hold_for_the_promise(epsilon, slack):
             assert float(sure[1]) >= 100 * true / (1 + true) * (1 - 1e-9)
         else:
             assert true / (1 + true) > 0.98
+
+
+@pytest.mark.parametrize(("slack", "words"), [(3.197, "24.5"), (2.8, "16.5"), (3200.0, "more than a million")])
+def test_the_slack_alone_says_its_factor(slack, words):
+    said = f"The slack alone allows a factor of {words} between two places side by side: little protection."
+    assert messages.short_sentence(Promise(4.0, slack=slack)) == said
+    several = messages.whole_history(Promise(4.0, slack=slack / 3), 0.0, "All 3 rows", slack)
+    assert several.startswith(f"All 3 rows: the slack alone allows a factor of {words}, however close")
 
 
 def test_words_of_distances_and_factors():

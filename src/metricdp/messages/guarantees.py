@@ -159,6 +159,11 @@ def slack_words(slack: float) -> str:
     return say("promise", "slack", slack=number(slack, digits_of("slack"), "up")) if slack else ""
 
 
+def slack_factor(slack: float) -> str:
+    """Return the factor that a slack alone allows, rounded up."""
+    return factor(_exp(slack))
+
+
 def reach(guarantee: PureGuaranteeLike, ratio: float = 2.0) -> float:
     """Return the distance up to which reports differ by at most a factor, slack and radius included.
 
@@ -216,7 +221,8 @@ def short_sentence(guarantee: GuaranteeLike) -> str:
     away = reach(guarantee)
     kind = "slack" if away <= 0 else "counted" if guarantee.unit in templates()["counted"] else "reach"
     near = distance(away, guarantee.unit, "down")
-    return say("short", kind, reach=near, factor=factor(largest_factor(guarantee, 1.0)), **words)
+    most = slack_factor(guarantee.slack) if kind == "slack" else factor(largest_factor(guarantee, 1.0))
+    return say("short", kind, reach=near, factor=most, **words)
 
 
 def headline(guarantee: GuaranteeLike) -> str:
@@ -533,7 +539,7 @@ def _slack_alone(epsilon: float, unit: str, slack: float, exponent: float) -> li
         return []
     most = math.log(2.0) / (2.0 * epsilon)
     cell = distance(most * 2.0 ** (1.0 - 1.0 / exponent), unit, "down")
-    return [say("positions", "alone", factor=factor(_exp(slack)), most=distance(most, unit, "down"), cell=cell)]
+    return [say("positions", "alone", factor=slack_factor(slack), most=distance(most, unit, "down"), cell=cell)]
 
 
 def listed_lines(guarantee: PureGuaranteeLike, nearest: float) -> list[str]:

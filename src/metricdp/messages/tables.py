@@ -19,6 +19,7 @@ from metricdp.messages.guarantees import (
     parts_of,
     rho,
     say,
+    slack_factor,
     slack_words,
     things,
     together,
@@ -121,10 +122,14 @@ def _total(guarantee: PureGuaranteeLike, rows: int) -> str:
     return part_by_part(parts, rows) if parts else epsilon(rows * guarantee.epsilon, guarantee.unit)
 
 
-def whole_history(guarantee: PureGuaranteeLike, near: float, whose: str) -> str:
-    """Return what the guarantee of all rows of a person means; `near` is the result of `reach_together`."""
+def whole_history(guarantee: PureGuaranteeLike, near: float, whose: str, slack: float = 0.0) -> str:
+    """Return what the guarantee of all rows of a person means; `near` is the result of `reach_together`.
+
+    `slack` is that of all rows together.
+    """
     if near <= 0.0:
-        return f"{whose}: the slack of all rows together allows more than a factor of two, however close places are."
+        most = slack_factor(slack)
+        return f"{whose}: the slack alone allows a factor of {most}, however close places are: little protection."
     called = things(guarantee.unit)
     return (
         f"{whose}: take two histories whose {called} lie up to {short_distance(near, guarantee.unit)} apart"

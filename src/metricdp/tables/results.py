@@ -291,7 +291,7 @@ class Summary(TablePair, RowTally):
         if (reach := self.reach_together()) is None:
             return []
         parts = messages.parts_of(self.guarantee)
-        return [messages.whole_history(parts[0] if parts else self.guarantee, reach, whose)]
+        return [messages.whole_history(parts[0] if parts else self.guarantee, reach, whose, self.composed_slack or 0.0)]
 
     def reach_together(self) -> float | None:
         """Return how far apart places may lie in every row of a person for all rows to keep a factor of two.

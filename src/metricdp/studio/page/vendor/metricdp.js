@@ -839,7 +839,7 @@ const MESSAGES = {
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
     "counted": "One report shifts the odds between two neighbours{along} by at most a factor of {factor}, and between {things} farther apart by at most that factor for every step on the way. Every further report adds to that.{outside}",
-    "slack": "The slack alone allows more than a factor of two between any two {things}.{outside}",
+    "slack": "The slack alone allows a factor of {factor} between two {things} side by side: little protection.{outside}",
     "outside": " Two {things} farther apart than {radius} are not protected from each other.",
     "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not protected from each other. This is by design: a report may reveal the part of a secret.",
     "nothing": "This gives no guarantee: it is for comparisons and must not protect data.",
@@ -1083,10 +1083,11 @@ function shortWords(guarantee) {
   const { short: words } = MESSAGES;
   if (guarantee.basis === "none") return words.nothing;
   const near = reachOf(guarantee);
-  return fill(words[near <= 0 ? "slack" : isCounted(guarantee.unit) ? "counted" : "reach"], {
+  const kind = near <= 0 ? "slack" : isCounted(guarantee.unit) ? "counted" : "reach";
+  return fill(words[kind], {
     things: things(guarantee.unit),
     reach: distanceWords(near, guarantee.unit, "down"),
-    factor: factorWords(largestFactor(guarantee, 1)),
+    factor: factorWords(largestFactor(guarantee, kind === "slack" ? 0 : 1)),
     along: along(guarantee),
     outside: outside(guarantee),
   });

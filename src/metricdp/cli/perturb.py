@@ -37,6 +37,8 @@ from metricdp.cli.options import (
 from metricdp.errors import InvalidInput
 from metricdp.tables.options import Job
 
+CLOSE_METRES = 5.0  # a report that lies this close names the house
+
 if TYPE_CHECKING:
     from metricdp.design import PrivacyLevel
     from metricdp.mechanisms import Mechanism
@@ -237,7 +239,7 @@ def perturb(
     asked = [] if wished is None else wished.check(summary.guarantee)
     with redirect_prints(output):
         if not verbose:
-            terminal.say(*release_lines(summary, asked, written))
+            terminal.say(*release_lines(summary, asked, written, chosen))
             return 0
         spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
         terminal.say(*summary.lines(), *asked)
@@ -251,8 +253,13 @@ def perturb(
     return 0
 
 
-def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str] = ()) -> list[str]:
-    """Return what was released; `asked` is the guarantee in the words of a wish."""
+def release_lines(
+    summary: Summary, asked: Sequence[str], written: Sequence[str] = (), mechanism: Mechanism | None = None
+) -> list[str]:
+    """Return what was released; `asked` is the guarantee in the words of a wish.
+
+    With the mechanism, hardly any noise is said too.
+    """
     from metricdp.mechanisms import require_pure
 
     guaranteed = [*asked, *summary.whole_history()[:1]]
@@ -266,8 +273,23 @@ def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str]
     watch = [messages.simulated()] if summary.simulated else []
     if summary.snapping is not None:
         watch.append(messages.snapping_cost(summary.snapping, require_pure(summary.guarantee, "snapping")))
+    watch += [] if mechanism is None else _hardly_hidden(summary, mechanism)
     watch += bad + messages.found_columns(summary.findings) + summary.composition() + list(summary.notes)
     return terminal.three_lines(" ".join([first, *written]), " ".join(guaranteed), watch)
+
+
+def _hardly_hidden(summary: Summary, mechanism: Mechanism) -> list[str]:
+    """Return a sentence if reports lie so close to the truth on average that they show it."""
+    from metricdp.auditing.distributions import convert_to_metres
+    from metricdp.auditing.loss import counts_distance
+
+    certificate, unit = mechanism.certificate, mechanism.guarantee.unit
+    if certificate.objective != "expected" or not counts_distance(mechanism):
+        return []
+    spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
+    away = certificate.loss if spread is None else spread.loss
+    metres = convert_to_metres(away, unit)
+    return [messages.hardly_hidden(away, unit)] if metres is not None and metres < CLOSE_METRES else []
 
 
 def _noise(

@@ -28,6 +28,7 @@ from metricdp.messages.guarantees import gap as gap
 from metricdp.messages.guarantees import ground_lines as ground_lines
 from metricdp.messages.guarantees import guarantee_text as guarantee_text
 from metricdp.messages.guarantees import guarantee_text_in_parts as guarantee_text_in_parts
+from metricdp.messages.guarantees import hardly_hidden as hardly_hidden
 from metricdp.messages.guarantees import headline as headline
 from metricdp.messages.guarantees import largest_factor as largest_factor
 from metricdp.messages.guarantees import lead_sentence as lead_sentence

@@ -364,6 +364,11 @@ def average_distance(value: float, unit: str) -> str:
     return say("loss", "average", loss=distance(value, unit))
 
 
+def hardly_hidden(away: float, unit: str) -> str:
+    """Return that reports lie so close to the truth on average that they show it."""
+    return say("loss", "hardly", loss=distance(away, unit))
+
+
 def snapped_loss(snap: float, unit: str) -> str:
     """Return how much farther from the truth reports lie when values move to the nearest secret first."""
     return say("loss", "snapped", snap=distance(snap, unit, "up"))

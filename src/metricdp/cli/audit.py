@@ -91,7 +91,7 @@ def audit(
     elif verbose:
         terminal.say(report)
     else:
-        terminal.say(*summaries.audit_lines(report))
+        terminal.say(*summaries.audit_lines(report, unit))
     return {"holds": 0, "violated": 1}.get(report.verdict, 2)
 
 
@@ -146,7 +146,9 @@ def _audit_source(
     )
     with terminal.progress_bar("Auditing") as progress:
         if table:
-            return audit_matrix_file(source, how, claim, progress=progress)
+            report, unit, notes = audit_matrix_file(source, how, claim, progress=progress)
+            terminal.note(*notes)
+            return report, unit
         return audit_mechanism_file(source, claim.epsilon, key=key, again=again, progress=progress)
 
 

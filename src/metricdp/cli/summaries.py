@@ -59,8 +59,8 @@ def _position_lines(made: Mechanism, snap: float | None) -> list[str]:
     return [messages.snapped_positions(guarantee_sentence(made, snap=snap))]
 
 
-def audit_lines(report: AuditReport | ConcentratedReport) -> list[str]:
-    """Return the verdict, what it rests on, and what to watch."""
+def audit_lines(report: AuditReport | ConcentratedReport, unit: str = "") -> list[str]:
+    """Return the verdict, what it rests on, and what to watch; `unit` is that of distances."""
     from metricdp.auditing import AuditReport
 
     if not isinstance(report, AuditReport):
@@ -68,7 +68,8 @@ def audit_lines(report: AuditReport | ConcentratedReport) -> list[str]:
     found = f"epsilon {report.epsilon:.12g}"
     if report.is_lower_bound:
         found = f"leaks at least {found} ({100.0 * report.confidence:.6g} %)"
-    claim = "" if report.claimed is None else f" (claimed {report.claimed:.12g})"
+    per = f" per {unit}" if unit else ""
+    claim = "" if report.claimed is None else f" (claimed {report.claimed:.12g}{per})"
     worst = "" if report.witness is None else f", {'seen' if report.is_lower_bound else 'worst'} at {report.witness}"
     count = f", {plural(report.pairs, 'pair')}" if report.pairs else ""
     watch = [report.reason or report.rounding, report.power, *(str(finding) for finding in report.findings)]

@@ -26,7 +26,7 @@ from metricdp.auditing import (
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
 from metricdp.mechanisms import ConcentratedGuarantee, Mechanism, require_pure
-from metricdp.metrics import Metric, Precomputed, listed_metric, pairwise
+from metricdp.metrics import Metric, Precomputed, listed_metric, pairwise, points_are
 from metricdp.spaces import FiniteSpace, require_space
 from metricdp.spaces.finite import MOST_DISTANCES
 from metricdp.specs.metrics import read_metric
@@ -45,11 +45,11 @@ Bound = Callable[[float, float], None]
 
 def audit_matrix_file(
     source: str, how: PlaceSpec, claim: ClaimSpec, *, progress: Share | None = None
-) -> tuple[AuditReport, str]:
-    """Audit the matrix of a file, and return the report and the unit; `how` names the secrets, one a row."""
+) -> tuple[AuditReport, str, list[str]]:
+    """Audit the matrix of a file, and return the report, the unit and notes; `how` names the secrets, one a row."""
     if is_matrix_file(source):
         existing_file(source)  # before anything is said about what belongs to it
-    space = _matrix_space(how, claim)
+    space, notes = _matrix_space(how, claim)
     matrix = read_matrix(source, rows=len(space))
     if len(matrix) != len(space):
         where = claim.distances if how.points is None else how.points
@@ -57,23 +57,34 @@ def audit_matrix_file(
             f"{source!r} has {len(matrix)} rows and {where!r} has {len(space)} points: one row belongs to one secret."
         )
     claimed = None if claim.epsilon is None else parse_epsilon(claim.epsilon, space.unit)
-    return audit(matrix, metric=space.metric, points=space.points, epsilon=claimed, progress=progress), space.unit
+    report = audit(matrix, metric=space.metric, points=space.points, epsilon=claimed, progress=progress)
+    return report, space.unit, notes
 
 
-def _matrix_space(how: PlaceSpec, claim: ClaimSpec) -> FiniteSpace:
+def _matrix_space(how: PlaceSpec, claim: ClaimSpec) -> tuple[FiniteSpace, list[str]]:
     if claim.distances is None:
         if how.points is None:
             raise InvalidInput(
                 "a matrix is judged with its secrets: --points points.csv --metric l2 --epsilon 1.0, or --distances "
                 "distances.npy. A table of samples is judged with --secret x,y --report u,v."
             )
-        return _read_file(how.points, how).space(claim.metric)
+        file = _read_file(how.points, how)
+        space = file.space(claim.metric)
+        return space, [*file.notes, *_degree_notes(file, space)]
     if claim.metric is not None:
         raise InvalidInput("--distances says how far secrets are apart: remove --metric.")
     if how.points is not None:
         raise InvalidInput("--distances is given in the order of the rows of the matrix: remove --points.")
     metric = Precomputed(read_distances(claim.distances))
-    return FiniteSpace(np.arange(float(len(metric.distances)))[:, None], metric)
+    return FiniteSpace(np.arange(float(len(metric.distances)))[:, None], metric), []
+
+
+def _degree_notes(file: PointFile, space: FiniteSpace) -> list[str]:
+    """Return which columns became degrees without names that say so."""
+    if file.geographic or len(file.columns) != 2 or not points_are(space.metric, "degrees"):
+        return []
+    first, second = file.columns
+    return [f"the metric takes {first} as the latitude and {second} as the longitude, in degrees."]
 
 
 def _read_file(path: str, how: PlaceSpec) -> PointFile:

@@ -131,7 +131,7 @@ def epsilon_hint(unit: str) -> str:
     )
 
 
-def parse_epsilon(text: str, unit: str = "km") -> float:
+def parse_epsilon(text: str, unit: str = "km", *, option: str = "epsilon") -> float:
     """Return an epsilon such as `10/km` or `0.01/m` per `unit`; a bare number where `unit` is empty.
 
     In `unit` itself it is the double that Python reads, the nearest one, so that `0.1/km` is the 0.1 of programs: a
@@ -142,9 +142,8 @@ def parse_epsilon(text: str, unit: str = "km") -> float:
     example = "1.0" if not unit else "10/km or 0.01/m" if unit in METRES else f"1/{unit}"
     number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT})?\s*", example)
     if unit and not written and unit != RADIAN:
-        raise InvalidInput(
-            f"epsilon {text.strip()} has no unit, and distances here are in {unit}. {epsilon_hint(unit)}"
-        )
+        hint = epsilon_hint(unit) if option == "epsilon" else f"Write {option} {text.strip()}/{unit}."
+        raise InvalidInput(f"{option} {text.strip()} has no unit, and distances here are in {unit}. {hint}")
     if number <= 0 or written in ("", unit):
         return as_positive(float(number), "epsilon")
     return as_positive(round_down(number / _factor(written, unit, text, example)), "epsilon")
@@ -256,6 +255,10 @@ def _factor(written: str, unit: str, text: str, example: str) -> Fraction:
     if not unit:
         raise InvalidInput(f"distances here have no unit, got {text!r}: leave the unit {written!r} away.")
     if written not in METRES or unit not in METRES:
+        if unit in METRES and written.lower() in METRES:
+            raise InvalidInput(
+                f"unknown unit {written!r}: did you mean {text.strip()[: -len(written)]}{written.lower()}?"
+            )
         known = f"one of {', '.join(METRES)}" if unit in METRES else unit
         raise InvalidInput(f"unknown unit {written!r} in {text!r}: use {known}, such as {example}.")
     return Fraction(METRES[written]) / Fraction(METRES[unit])

@@ -135,7 +135,7 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     text = capsys.readouterr().out
     for words in (
         "one row of probabilities",
-        "factor of two",
+        "The slack alone allows a factor of ",
         "Licence of the data: ODbL-1.0",
         "key in me.pub",
         "12 bits",

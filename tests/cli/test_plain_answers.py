@@ -1,11 +1,13 @@
 """Small things a new user types, and what is answered."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from metricdp import cli
 from metricdp.cli import app
 from metricdp.errors import BudgetExceeded
 from metricdp.ledger import Ledger
@@ -88,3 +90,37 @@ def test_a_table_of_vectors_is_not_asked_for_a_unit_of_length(folder, capsys):
         answer = capsys.readouterr().err
         assert said in answer
         assert "distances here are in km" not in answer
+
+
+def test_hardly_any_noise_is_said(folder, capsys):
+    Path("trips.csv").write_text("lat,lon\n41.1,-8.6\n41.2,-8.5\n")
+    assert cli.main(["perturb", "trips.csv", "--epsilon", "10/m", "-o", "near.csv"]) == 0
+    assert "To watch: Hardly anything is hidden: on average a report lies 0.2 m from" in capsys.readouterr().out
+    assert cli.main(["perturb", "trips.csv", "--epsilon", "10/km", "-o", "far.csv"]) == 0
+    assert "Hardly" not in capsys.readouterr().out
+
+
+def test_an_audit_says_the_unit_of_the_claim_and_which_column_is_the_latitude(folder, capsys):
+    Path("points.csv").write_text("x,y\n41.1,-8.6\n41.2,-8.5\n")
+    Path("matrix.csv").write_text("0.6,0.4\n0.4,0.6\n")
+    line = ["audit", "matrix.csv", "--points", "points.csv", "--epsilon", "1.0/km", "--metric", "haversine"]
+    assert cli.main(line) == 0
+    said = capsys.readouterr()
+    assert "(claimed 1 per km), worst at" in said.out
+    assert "note: the metric takes x as the latitude and y as the longitude, in degrees." in said.err
+    Path("points.csv").write_text("lat,lon\n41.1,-8.6\n41.2,-8.5\n")
+    assert cli.main(line) == 0
+    assert "latitude" not in capsys.readouterr().err
+
+
+def test_units_that_are_missing_or_in_capitals_are_named(folder, capsys):
+    Path("trips.csv").write_text("who,lat,lon\na,41.1,-8.6\nb,41.2,-8.5\n")
+    assert cli.main(["budget", "begin", "plain.db", "--policy", "40 per day"]) == 0
+    assert "note: no unit: for lat and lon write 40/km." in capsys.readouterr().err
+    assert cli.main(["budget", "begin", "places.db", "--policy", "40/km per day"]) == 0
+    assert "no unit" not in capsys.readouterr().err
+    line = ["perturb", "trips.csv", "-o", "out.csv", "--id", "who", "--epsilon"]
+    assert cli.main([*line, "10/km", "--budget", "40"]) == 2
+    assert "--budget 40 has no unit, and distances here are in km. Write --budget 40/km." in capsys.readouterr().err
+    assert cli.main([*line, "10/KM"]) == 2
+    assert "unknown unit 'KM': did you mean 10/km?" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from metricdp.rendering import json_text, place, plural
 from metricdp.units import parse_distance, parse_duration
 
 if TYPE_CHECKING:
-    from metricdp.ledger import Budget, Ledger
+    from metricdp.ledger import Budget, Ledger, Policy
 
 budget = App(
     name="budget",
@@ -69,12 +69,23 @@ def begin(path: str, /, *, policy: str, which: Flat = BESIDE) -> int:
     """
     with which.open(path, policy) as ledger:
         terminal.say(f"The ledger {place(path)} allows every person: {ledger.policy()}.")
+        terminal.note(*_unit_notes(ledger.policy()))
     if which.key_file is None:
         terminal.say(
             f"Its key is {place(path)}.key: keep a copy of it apart. Without it nobody can be found in the ledger.",
             f"Its head is {place(path)}.head: keep it beside the ledger. It records the last entry: losses show.",
         )
     return 0
+
+
+def _unit_notes(policy: Policy) -> list[str]:
+    """Return what to write for places on the Earth, if a limit has no unit and none has one of length."""
+    from metricdp.ledger.amounts import in_words
+
+    bare = [limit for limit in policy.limits if limit.kind == "epsilon" and not limit.unit and not limit.account]
+    if not bare or any(limit.unit for limit in policy.limits):
+        return []
+    return [f"no unit: for lat and lon write {in_words(bare[0].amount, 'km')}."]
 
 
 @budget.command

@@ -195,8 +195,9 @@ def parse_amount(budget: float | str, guarantee: AnyGuarantee | None) -> float:
             "limit for each of them (--ledger), or keep fewer rows of every person (--max-rows)."
         )
     if isinstance(budget, str):
-        read = parse_rho if isinstance(guarantee, ConcentratedGuarantee) else parse_epsilon
-        budget = read(budget, units[0] if units else "" if guarantee is None else guarantee.unit)
+        unit = units[0] if units else "" if guarantee is None else guarantee.unit
+        concentrated = isinstance(guarantee, ConcentratedGuarantee)
+        budget = parse_rho(budget, unit) if concentrated else parse_epsilon(budget, unit, option="--budget")
     if not isinstance(guarantee, Guarantee) or not parts:
         return budget
     total = sum(Fraction(part.epsilon) for part in parts)

@@ -85,6 +85,36 @@ def test_perturb_asks_for_protection_in_words(here: Path, capsys: pytest.Capture
     )
 
 
+def test_a_released_table_is_told_in_three_short_lines(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("perturb points.csv --protect 2x@200m -o out.csv") == 0
+    written, guaranteed, watch = capsys.readouterr().out.splitlines()
+    assert written == "Written: out.csv, 2 rows; lat, lon moved by 577 m on average, 95 % within 1.37 km."
+    assert (
+        guaranteed == "Guaranteed: one row: places 200 m apart differ by at most a factor of 2 (epsilon 3.466 per km)."
+    )
+    assert watch.startswith("To watch: ")
+
+
+def test_one_row_of_a_shared_budget_has_its_share_everywhere(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("trips.csv", ["who", "lat", "lon"], [[f"p{i // 5}", 41.9 + i / 1000, 12.5] for i in range(40)])
+    line = "perturb trips.csv --epsilon 10/km --id who --budget 40/km --allocation even -o out.csv --overwrite"
+    assert run(f"{line} --report page.html") == 0
+    assert "One row alone: epsilon 8 per km (Haversine)." in capsys.readouterr().out
+    assert "Epsilon is 8 per km" in Path("page.html").read_text(encoding="utf-8")
+    assert run(f"{line} --verbose") == 0
+    text = capsys.readouterr().out
+    assert "Guarantee per row: epsilon 8 per km (Haversine), by theorem." in text
+    assert "100 m apart: factor     2.23" in text  # exp(0.8), rounded up
+
+
+def test_a_time_that_names_the_persons_is_still_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [[f"2026-01-0{1 + i % 5}T0{i % 8}:1{i % 7}:2{i % 9}", 41.9 + i / 1000, 12.5] for i in range(40)]
+    write("trips.csv", ["t", "lat", "lon"], rows)
+    for who in ("", " --id t"):
+        assert run(f"perturb trips.csv --epsilon 10/km -o out.csv --overwrite{who}") == 0
+        assert "Check t: it holds times to the second" in capsys.readouterr().out
+
+
 def test_a_seed_is_for_simulation(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in "ab":
         assert run(f"perturb points.csv --epsilon 10/km -o {name}.csv --seed 5") == 0

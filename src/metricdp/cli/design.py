@@ -88,7 +88,7 @@ def design(
             terminal.note(*spec.notes)
         watch.begin(f"Designing {builder} {spec.words}", spec.gap, spec.cost.unit)
         made = spec.build(progress=watch.progress)
-        asked = spec.check_level(made.guarantee)
+        asked = spec.check_level(made.guarantee, short=not verbose)
         with report_task(watching.WRITING):
             save(made, output)
     code = INTERRUPTED if made.certificate.interrupted else 0

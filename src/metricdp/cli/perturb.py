@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ from metricdp.cli.options import (
     with_resume_hint,
 )
 from metricdp.errors import InvalidInput
+from metricdp.rendering import plural
 from metricdp.tables.options import Job
 
 CLOSE_METRES = 5.0  # a report that lies this close names the house
@@ -236,16 +238,16 @@ def perturb(
             job=plain_record(Job, job, overwrite=job.overwrite and not many, progress=progress, watch=watch),
         )  # fmt: skip
     written = reports.write(summary, chosen, preview)  # before anything is printed: the reader may go away
-    asked = [] if wished is None else wished.check(summary.guarantee)
+    asked = [] if wished is None else wished.check(summary.one_row, short=not verbose)
     with redirect_prints(output):
         if not verbose:
-            terminal.say(*release_lines(summary, asked, written, chosen))
+            terminal.say(*release_lines(summary, chosen, asked, written))
             return 0
         spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
         terminal.say(*summary.lines(), *asked)
         from metricdp.cli import guarantees
 
-        terminal.say(*guarantees.meaning_lines(chosen, summary.guarantee, spending=spread))
+        terminal.say(*guarantees.meaning_lines(chosen, summary.one_row, spending=spread))
         if summary.snap and chosen.inputs.same_ground:  # elsewhere the two distances do not add
             terminal.say(messages.snapped_loss(summary.snap, chosen.inputs.ground.unit))
         if written:
@@ -254,28 +256,47 @@ def perturb(
 
 
 def release_lines(
-    summary: Summary, asked: Sequence[str], written: Sequence[str] = (), mechanism: Mechanism | None = None
+    summary: Summary, mechanism: Mechanism, asked: Sequence[str], written: Sequence[str] = ()
 ) -> list[str]:
-    """Return what was released; `asked` is the guarantee in the words of a wish.
-
-    With the mechanism, hardly any noise is said too.
-    """
+    """Return what was released; `asked` is the guarantee in the words of a wish."""
     from metricdp.mechanisms import require_pure
 
-    guaranteed = [*asked, *summary.whole_history()[:1]]
-    if summary.whole_history():
-        numbers = messages.guarantee_text_in_parts(summary.guarantee).rpartition(", by ")[0]
-        guaranteed.append(f"One row alone: {numbers}.")
+    history, one = summary.whole_history(), " ".join(asked)
+    if history:
+        numbers = messages.guarantee_text_in_parts(summary.one_row).rpartition(", by ")[0]
+        guaranteed = f"{history[0]} One row alone: {one or numbers + '.'}"
     else:
-        guaranteed.append(messages.headline(summary.guarantee))
-    first, *rest = summary.lines()
+        guaranteed = f"one row: {one}" if one else messages.headline(summary.one_row)
+    _, *rest = summary.lines()
+    first = f"{summary.target}, {plural(summary.written, 'row')}; {summary.protected_names()}"
+    first += f"{_moved_text(summary, mechanism)}."
     bad = rest[:1] if summary.bad else []
     watch = [messages.simulated()] if summary.simulated else []
     if summary.snapping is not None:
         watch.append(messages.snapping_cost(summary.snapping, require_pure(summary.guarantee, "snapping")))
-    watch += [] if mechanism is None else _hardly_hidden(summary, mechanism)
+    watch += _hardly_hidden(summary, mechanism)
     watch += bad + messages.found_columns(summary.findings) + summary.composition() + list(summary.notes)
-    return terminal.three_lines(" ".join([first, *written]), " ".join(guaranteed), watch)
+    return terminal.three_lines(" ".join([first, *written]), guaranteed, watch)
+
+
+def _moved_text(summary: Summary, mechanism: Mechanism) -> str:
+    """Return how far noise moves the secrets, by its distribution; of tables of probabilities no more than a word."""
+    from metricdp.auditing.accuracy import radii_of
+    from metricdp.auditing.loss import counts_distance
+
+    if mechanism.inputs.size is not None or not counts_distance(mechanism) or summary.snapping is not None:
+        return " protected"
+    spending, certificate, unit = summary.spending, mechanism.certificate, mechanism.guarantee.unit
+    made = [mechanism] if spending is None else [level.task.mechanism for level in spending.released]
+    mean = certificate.loss if spending is None else spending.loss
+    if not made or certificate.objective != "expected" or not 0.0 < mean < math.inf:
+        return " protected"
+    widest = max((radii_of(one, [0.95])[0] for one in made), key=lambda radius: radius.value)
+    at_most = "at most " if certificate.at_most else ""
+    return (
+        f" moved by {at_most}{messages.rounded_distance(mean, unit)} on average, 95 % within "
+        f"{messages.rounded_distance(widest.value, widest.unit)}"
+    )
 
 
 def _hardly_hidden(summary: Summary, mechanism: Mechanism) -> list[str]:

@@ -32,7 +32,7 @@ def design_lines(
         certificate, cost.unit or made.guarantee.unit, is_distance=cost.is_distance
     )
     notes = [certificate.note] if certificate.note else []
-    guaranteed = " ".join([*asked, messages.headline(made.guarantee)])
+    guaranteed = " ".join(asked) or messages.headline(made.guarantee)
     return three_lines(f"{name}. {sentence}", guaranteed, [*notes, *_position_lines(made, snap)])
 
 
@@ -83,7 +83,7 @@ def text_lines(summary: Summary, written: Sequence[str]) -> list[str]:
     """Return what was released of texts."""
     assert summary.texts is not None
     guaranteed, *_ = summary.texts.promise()
-    first = summary.lines()[0]
+    first = f"{summary.target}, {plural(summary.written, 'row')}; {summary.protected_names()} protected."
     watch = [messages.simulated()] if summary.simulated else []
     watch += [messages.visible_in_texts(), *messages.found_columns(summary.findings), messages.texts_of_one_person()]
     return three_lines(" ".join([first, *written]), guaranteed, watch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,12 @@ def say(*lines: object, stream: TextIO | None = None) -> None:
 
 
 def three_lines(written: str, guaranteed: str, watch: Iterable[str]) -> list[str]:
-    """Return the three lines; the last one says how to read the rest."""
+    """Return the three lines; the last one says how to read the rest.
+
+    Sentences that begin with "Guarantee of" say it once: the line does.
+    """
+    guaranteed = re.sub(r"^Guarantee of ", "", guaranteed)
+    guaranteed = re.sub(r"(?<=\. )Guarantee of (\w)", lambda found: found[1].upper(), guaranteed)
     to_watch = " ".join(watch) or "nothing."
     return [f"Written: {written}", f"Guaranteed: {guaranteed}", f"To watch: {to_watch} {MORE}"]
 

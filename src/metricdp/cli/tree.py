@@ -108,7 +108,7 @@ def design_tree(
         if any(one.certificate.interrupted for one in mechanisms):
             raise KeyboardInterrupt  # a tree is written whole or not at all
         guarantee = require_pure(finest.guarantee, "a tree of places")
-        wish = spec.check_level(guarantee)
+        wish = spec.check_level(guarantee, short=not verbose)
         with report_task(watching.WRITING):
             written = save_tree(asked.tree, mechanisms, output, names=asked.names, areas=asked.areas, key=tree.key)
     if json:

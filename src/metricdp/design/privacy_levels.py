@@ -50,8 +50,11 @@ class PrivacyLevel:
         """Return the epsilon that was named, or the largest one that keeps the wish with such a slack."""
         return self.asked.epsilon(slack) if isinstance(self.asked, ProtectionTarget) else self.asked
 
-    def check(self, stated: AnyGuarantee) -> list[str]:
-        """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken."""
+    def check(self, stated: AnyGuarantee, *, short: bool = False) -> list[str]:
+        """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken.
+
+        `short` says only what is guaranteed where it was wished, with the epsilon.
+        """
         if not isinstance(self.asked, ProtectionTarget):
             return []
         guarantee = require_pure(stated, "--protect")
@@ -61,6 +64,8 @@ class PrivacyLevel:
                 f"the guarantee allows more than the factor {self.asked.level:g} asked for at {self.asked.distance:g} "
                 f"{guarantee.unit}: {guarantee}. Nothing was written."
             )
+        if short:
+            return [messages.kept_request(guarantee, self.asked.distance)]
         return [messages.requested_guarantee(guarantee, self.asked.level, self.asked.distance)]
 
 
@@ -82,8 +87,11 @@ class ConcentratedLevel:
         asked, delta = parse_protection_target(protect, unit), own["delta"]
         return cls(rho_for(asked.level, asked.distance, delta), asked, delta)
 
-    def check(self, guarantee: AnyGuarantee) -> list[str]:
-        """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken."""
+    def check(self, guarantee: AnyGuarantee, *, short: bool = False) -> list[str]:
+        """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken.
+
+        `short` says only what is guaranteed where it was wished, with the rho.
+        """
         if self.asked is None:
             return []
         if not isinstance(guarantee, ConcentratedGuarantee):
@@ -91,4 +99,6 @@ class ConcentratedLevel:
         level, distance = self.asked.level, self.asked.distance
         if not guarantee.delta_at(distance, math.log(level)) <= self.delta * (1.0 + 1e-9):
             raise NotPrivate(f"the guarantee does not keep what was asked for: {guarantee}. Nothing was written.")
+        if short:
+            return [messages.kept_concentrated_request(guarantee, distance, self.delta)]
         return [messages.requested_concentrated(guarantee, level, distance, self.delta)]

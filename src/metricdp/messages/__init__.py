@@ -30,6 +30,8 @@ from metricdp.messages.guarantees import guarantee_text as guarantee_text
 from metricdp.messages.guarantees import guarantee_text_in_parts as guarantee_text_in_parts
 from metricdp.messages.guarantees import hardly_hidden as hardly_hidden
 from metricdp.messages.guarantees import headline as headline
+from metricdp.messages.guarantees import kept_concentrated_request as kept_concentrated_request
+from metricdp.messages.guarantees import kept_request as kept_request
 from metricdp.messages.guarantees import largest_factor as largest_factor
 from metricdp.messages.guarantees import lead_sentence as lead_sentence
 from metricdp.messages.guarantees import listed_lines as listed_lines
@@ -50,6 +52,7 @@ from metricdp.messages.guarantees import requested_concentrated as requested_con
 from metricdp.messages.guarantees import requested_guarantee as requested_guarantee
 from metricdp.messages.guarantees import rho as rho
 from metricdp.messages.guarantees import rivals as rivals
+from metricdp.messages.guarantees import rounded_distance as rounded_distance
 from metricdp.messages.guarantees import share as share
 from metricdp.messages.guarantees import short_of_parts as short_of_parts
 from metricdp.messages.guarantees import short_sentence as short_sentence

@@ -118,6 +118,13 @@ def distance(value: float, unit: str, rounding: Rounding = "nearest") -> str:
     return f"{number(value, digits_of('distance'), rounding)} {many}".rstrip()
 
 
+def rounded_distance(value: float, unit: str) -> str:
+    """Return a distance in three digits: 577 m, 1.37 km."""
+    shown = 1000 * value if unit == "km" and 0 < value < 1 else value
+    name = "m" if shown != value else units(unit)
+    return f"{number(shown, 3)} {name}".rstrip()
+
+
 def units(unit: str) -> str:
     """Return the plural of a unit: hops."""
     return str(templates()["plural"].get(unit, unit))
@@ -281,6 +288,26 @@ def lead_sentence(guarantee: GuaranteeLike) -> str:
 def requested_guarantee(guarantee: PureGuaranteeLike, asked: float, apart: float) -> str:
     """Return the requested factor at a distance and the guaranteed one."""
     return say("wish", kept=factor(largest_factor(guarantee, apart)), **_requested(guarantee, asked, apart))
+
+
+def kept_request(guarantee: PureGuaranteeLike, apart: float) -> str:
+    """Return what is guaranteed at the distance of a request, in one sentence with its epsilon and slack."""
+    words = _requested(guarantee, 0.0, apart)
+    rate = number(guarantee.epsilon, 4, "up") + (f" per {guarantee.unit}" if guarantee.unit else "")
+    return (
+        f"{words['things']} {words['distance']} apart{words['along']} differ by at most a factor of "
+        f"{factor(largest_factor(guarantee, apart))} (epsilon {rate}{slack_words(guarantee.slack)})."
+    )
+
+
+def kept_concentrated_request(guarantee: ConcentratedGuaranteeLike, apart: float, delta: float) -> str:
+    """Return the same of a concentrated guarantee, for a delta."""
+    words = _requested(guarantee, 0.0, apart)
+    return (
+        f"{words['things']} {words['distance']} apart{words['along']} differ by at most a factor of "
+        f"{factor(_exp(guarantee.epsilon_at(apart, delta)))}, except for delta {delta_words(delta)} (rho "
+        f"{rho(guarantee.rho, guarantee.unit)}, concentrated: approximate, not pure)."
+    )
 
 
 def _requested(guarantee: GuaranteeLike, asked: float, apart: float) -> dict[str, str]:

@@ -121,14 +121,15 @@ class DesignSpec:
         refined = self.builder.start == "box" and self.options.anchors in (None, "refine")
         return ROUGH_GAP if self.options.window or wide or refined else FINE_GAP
 
-    def check_level(self, guarantee: AnyGuarantee) -> list[str]:
+    def check_level(self, guarantee: AnyGuarantee, *, short: bool = False) -> list[str]:
         """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken.
 
         Positions that are put on places first have the wider guarantee.
         """
         if self.level is None:
             return []
-        return self.level.check(position_guarantee(guarantee, self.space, snap=self.snap) if self.snap else guarantee)
+        stated = position_guarantee(guarantee, self.space, snap=self.snap) if self.snap else guarantee
+        return self.level.check(stated, short=short)
 
     def build(self, *, progress: Progress | None = None, outputs: FiniteSpace | None = None) -> Mechanism:
         """Call the builder; `outputs` are reports other than the secrets, for builders of problems."""

@@ -196,7 +196,8 @@ def _unique_findings(found: Sequence[ColumnFinding], id_column: str | None) -> F
     by_value = {one.column for one in found if one.evidence == "value"}
     kept = [one for one in found if one.evidence == "value" or one.column not in by_value]
     coarse = {one.column for one in kept} - {one.column for one in kept if not one.is_time}
-    same = (replace(one, is_time=one.column in coarse) for one in kept if one.column != id_column)
+    own = ("seconds", "minutes")  # what is said of the column of persons too
+    same = (replace(one, is_time=one.column in coarse) for one in kept if one.column != id_column or one.kind in own)
     return tuple(dict.fromkeys(same))
 
 

@@ -133,6 +133,16 @@ class Spending:
         """Whether rows of different persons have different guarantees."""
         return self.row_limits.allocation is not None
 
+    @property
+    def is_uneven(self) -> bool:
+        """Whether some rows of the output have a smaller share of a budget than others."""
+        return len({level.amount for level in self.released}) > 1
+
+    @property
+    def one_row(self) -> AnyGuarantee:
+        """What one row of the output is guaranteed: that of the row with the largest share."""
+        return max(self.released or self.levels, key=lambda level: level.amount).task.guarantee
+
     def rows(self, person: Any) -> int:
         """Return how many rows of a person are in the output."""
         return self.asked_rows(person) if self.granted is None else self.granted[person]

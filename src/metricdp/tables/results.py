@@ -185,6 +185,11 @@ class Summary(TablePair, RowTally):
         )
 
     @property
+    def one_row(self) -> AnyGuarantee:
+        """What one row is guaranteed: where rows share a budget, that of the row with the largest share."""
+        return self.guarantee if self.spending is None else self.spending.one_row
+
+    @property
     def revealing_columns(self) -> tuple[str, ...]:
         """The kept columns that may say where or when somebody was, or who, by their names or values."""
         return tuple(finding.column for finding in self.findings)
@@ -253,9 +258,9 @@ class Summary(TablePair, RowTally):
 
     def _row_lines(self) -> list[str]:
         """Return what all rows of a person, and one, are guaranteed."""
-        spread = self.spending is not None and self.spending.is_spread
-        one = messages.allocation_guarantee(self.guarantee) if spread else messages.row_guarantee(self.guarantee)
-        return [*self.whole_history(), one]
+        uneven = self.spending is not None and self.spending.is_uneven
+        make = messages.allocation_guarantee if uneven else messages.row_guarantee
+        return [*self.whole_history(), make(self.one_row)]
 
     def _text_lines(self) -> list[str]:
         """Return what texts are guaranteed, what happened to their words, and that texts of one person add up."""
@@ -436,10 +441,15 @@ class Summary(TablePair, RowTally):
         return card("Protected", [("", line) for line in self.lines()])
 
     def _protected_text(self) -> str:
-        plural = "columns" if len(self.columns) > 1 else "column"
+        many = len(self.columns) > MOST_NAMED
+        counted = f"{len(self.columns)}, from " if many else ""
+        return f"protected {'columns' if len(self.columns) > 1 else 'column'}: {counted}{self.protected_names()}"
+
+    def protected_names(self) -> str:
+        """Return the names of the protected columns; of many the first and the last."""
         if len(self.columns) > MOST_NAMED:
-            return f"protected {plural}: {len(self.columns)}, from {self.columns[0]} to {self.columns[-1]}"
-        return f"protected {plural}: {', '.join(self.columns)}"
+            return f"{self.columns[0]} to {self.columns[-1]}"
+        return ", ".join(self.columns)
 
 
 def composition_lines(

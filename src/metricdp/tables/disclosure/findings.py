@@ -212,7 +212,7 @@ def find_disclosures(
     """
     without = frozenset((*secret.columns, *kept, *(() if person is None else (person,))))
     people = None if person is None or person not in table.schema.names else _codes(whole(table.column(person)))
-    found = []
+    found = [] if person in (None, *secret.columns, *kept) else _times_of_persons(table, person)
     for leaf in leaves(table, without=without):
         kind, evidence = _value_kind(leaf, secret, people), "value"
         if kind is None:
@@ -221,6 +221,21 @@ def find_disclosures(
             is_time = kind in ("seconds", "minutes", "time") and _becomes_hours(leaf)
             found.append(ColumnFinding(leaf.path, kind, "value" if evidence == "value" else "name", is_time))
     return tuple(found)
+
+
+def _times_of_persons(table: Any, person: str | None) -> list[ColumnFinding]:
+    """Return what is found in the column of persons: a time there is told as in any other column."""
+    others = frozenset(name for name in table.schema.names if name != person)
+    kinds = [(leaf, fineness(leaf.array)) for leaf in leaves(table, without=others) if not _is_empty(leaf)]
+    return [
+        ColumnFinding(leaf.path, fine, "value", _becomes_hours(leaf))
+        for leaf, fine in kinds
+        if fine in ("seconds", "minutes")
+    ]
+
+
+def _is_empty(leaf: Leaf) -> bool:
+    return pa.types.is_nested(leaf.array.type) or len(leaf.array) == leaf.array.null_count
 
 
 def _becomes_hours(leaf: Leaf) -> bool:
@@ -240,7 +255,7 @@ def _name_kind(leaf: Leaf) -> str | None:
 def _value_kind(leaf: Leaf, secret: SecretSample, people: Integers | None) -> str | None:
     """Return what the values of a column show, the worst first; None where they show nothing."""
     array = leaf.array
-    if pa.types.is_nested(array.type) or len(array) == array.null_count:
+    if _is_empty(leaf):
         return None
     if is_binary(array.type):
         shape = bytes_kind(array, secret.places if secret.geographic else None)
@@ -354,7 +369,7 @@ def inspect_texts(table: Any, texts: Sequence[str], *, person: str | None = None
     true = [[str(cell) for cell in Leaf(name, name, whole(some.column(name))).array.to_pylist()] for name in texts]
     joined = [" ".join(text[:LONGEST] for text in row).lower() for row in zip(*true, strict=True)]
     row_words, codes = [set(WORD.findall(text)) for text in joined], _text_codes(joined)
-    found = []
+    found = [usual[person]] if person in usual else []
     for leaf in leaves(some, without=frozenset((*texts, *kept, *(() if person is None else (person,))))):
         kind = _repeats(leaf, row_words, codes)
         if kind is not None:

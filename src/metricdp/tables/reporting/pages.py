@@ -56,7 +56,7 @@ def page_of_table(
     files: Sequence[tuple[str, str]] = (),
 ) -> Page:
     """Return the page of a protected table: the guarantee, the reports, the loss, and what is not protected."""
-    guarantee = require_pure(summary.guarantee, *PAGE)
+    guarantee = require_pure(summary.one_row, *PAGE)
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
     groups = _noisiest_groups(preview, spread)
     previews = [replace(one, group=group) for one, group in zip(preview.groups, groups, strict=True)]
@@ -137,7 +137,8 @@ def _own_radius(group: ColumnGroup) -> Radius:
 
 
 def _promise(summary: Summary, guarantee: Guarantee, mechanism: Mechanism, spread: Spending | None) -> str:
-    lines = [messages.row_guarantee(guarantee) if spread is None else messages.allocation_guarantee(guarantee)]
+    uneven = spread is not None and spread.is_uneven
+    lines = [messages.allocation_guarantee(guarantee) if uneven else messages.row_guarantee(guarantee)]
     if summary.snapping is not None:
         lines.append(messages.snapping_cost(summary.snapping, guarantee))
     stated, things = messages.epsilon(guarantee.epsilon, guarantee.unit), messages.things(guarantee.unit)

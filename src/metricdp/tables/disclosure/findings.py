@@ -235,7 +235,7 @@ def _times_of_persons(table: Any, person: str | None) -> list[ColumnFinding]:
 
 
 def _is_empty(leaf: Leaf) -> bool:
-    return pa.types.is_nested(leaf.array.type) or len(leaf.array) == leaf.array.null_count
+    return bool(pa.types.is_nested(leaf.array.type)) or len(leaf.array) == leaf.array.null_count
 
 
 def _becomes_hours(leaf: Leaf) -> bool:

@@ -152,6 +152,18 @@ def test_design_audit_inspect(here: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [row[1] for row in read("out.csv")] == ["n", "k", "l"]
 
 
+def test_the_worst_pair_of_an_audit_is_named_by_its_places(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("design --points cells.csv --metric l2 --epsilon 1.0 --builder exponential -o cells.mdp") == 0
+    np.save("matrix.npy", load("cells.mdp").matrix)
+    for line in ("audit cells.mdp", "audit matrix.npy --points cells.csv --metric l2 --epsilon 1.0"):
+        capsys.readouterr()
+        assert run(line) == 0
+        short = capsys.readouterr().out
+        assert re.search(r"worst at secrets \(\d, \d\) and \(\d, \d\), report ", short)
+        assert run(f"{line} --verbose") == 0
+        assert re.search(r", 120 pairs; worst at secrets \(\d, \d\) and", capsys.readouterr().out)
+
+
 def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("design --points cells.csv --metric l2 --epsilon 1.0 --builder exponential -o cells.mdp") == 0
     assert run("keys me") == 0

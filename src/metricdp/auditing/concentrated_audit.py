@@ -30,7 +30,7 @@ from metricdp.mechanisms import (
     SphericalGaussian,
 )
 from metricdp.metrics import Metric, earth_of, norm_of
-from metricdp.rendering import card, plain_record, printable
+from metricdp.rendering import card, plain_record, plural, printable
 from metricdp.units import round_down
 
 SAMPLERS = (
@@ -84,7 +84,7 @@ class ConcentratedReport(BaseReport):
         claim = "" if self.claimed is None else f" (claimed {self.claimed:.12g})"
         text = f"{self.verdict}: rho {self.rho:.12g}{claim}, concentrated, not pure, by {self.basis}, {self.method}"
         if self.pairs:
-            text += f", {self.pairs} pairs"
+            text += f", {plural(self.pairs, 'pair')}"
         if self.secret >= 0 and self.order is not None:
             text += f"; worst at secrets {self.secret} and {self.other}, order {self.order:.6g}"
         return printable(f"{text}. {self.reason}" if self.reason else text)

@@ -10,7 +10,8 @@ from typing import Any, Literal
 from metricdp.deprecation import warn_renamed
 from metricdp.mechanisms import FiniteMechanism, Guarantee, Witness
 from metricdp.metrics import Metric, precision_note
-from metricdp.rendering import card, plain_record, printable
+from metricdp.rendering import card, plain_record, plural, printable
+from metricdp.spaces import FiniteSpace
 
 Basis = Literal["proof", "theorem", "samples"]
 ROUNDING = 1.0 + 1e-12  # an excess below this comes from rounding, not from a mistake in the mechanism
@@ -164,7 +165,7 @@ class AuditReport(BaseReport):
         claim = "" if self.claimed is None else f" (claimed {self.claimed:.12g})"
         text = f"{self.verdict}: {self._found}{claim}, by {self.basis}, {self.method}"
         if self.pairs:
-            text += f", {self.pairs} {'pair' if self.pairs == 1 else 'pairs'}"
+            text += f", {plural(self.pairs, 'pair')}"
         if self.witness is not None:
             text += f"; {'seen at' if self.is_lower_bound else 'worst at'} {self.witness}"
         said = [self.reason, self.rounding, self.power, *(str(finding) for finding in self.findings)]
@@ -201,6 +202,14 @@ def locate_witness(report: AuditReport, mechanism: FiniteMechanism) -> AuditRepo
     if report.witness is None:
         return report
     return replace(report, witness=report.witness.with_places(mechanism.inputs, mechanism.outputs))
+
+
+def locate_secrets(report: AuditReport, secrets: FiniteSpace) -> AuditReport:
+    """Return the report with the places of the secrets of its witness; of the reports nothing but numbers is known."""
+    if report.witness is None:
+        return report
+    located = report.witness.with_places(secrets, secrets)
+    return replace(report, witness=replace(located, report_at=report.witness.report_at))
 
 
 def obstacle_of(secrets: int, skipped: int, count: int | None = None) -> str:

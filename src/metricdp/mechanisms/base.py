@@ -126,7 +126,7 @@ class Witness:
     def __str__(self) -> str:
         named = (self.secret, self.other, self.report)
         one, two, seen = (
-            str(code) if code >= 0 or place is None else str(place)  # continuous secrets have coordinates only
+            str(code) if place is None else place_text(place)  # the number of a row says nothing to a reader
             for code, place in zip(named, (self.secret_at, self.other_at, self.report_at), strict=True)
         )
         ratio = "" if math.isnan(self.ratio) else f", ratio {self.ratio:.6g}"
@@ -308,6 +308,12 @@ def _number(value: Any, name: str, *, above: float = -math.inf, least: float = -
         limit = f" above {above:g}" if above > -math.inf else f" of at least {least:g}" if least > -math.inf else ""
         raise InvalidInput(f"`{name}` must be a finite number{limit}, got {value!r}.")
     return float(value)
+
+
+def place_text(place: Place) -> str:
+    """Return a place as text: (41.1496, -8.6109), or the word or number itself."""
+    said = [str(part) if isinstance(part, str) else f"{part:.9g}" for part in place]
+    return said[0] if len(said) == 1 else f"({', '.join(said)})"
 
 
 def _place(space: FiniteSpace, code: int) -> Place:

@@ -23,6 +23,7 @@ from metricdp.auditing import (
     audit_samples,
     shuffled_epsilon,
 )
+from metricdp.auditing.report import locate_secrets
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
 from metricdp.mechanisms import ConcentratedGuarantee, Mechanism, require_pure
@@ -58,7 +59,8 @@ def audit_matrix_file(
         )
     claimed = None if claim.epsilon is None else parse_epsilon(claim.epsilon, space.unit)
     report = audit(matrix, metric=space.metric, points=space.points, epsilon=claimed, progress=progress)
-    return report, space.unit, notes
+    found = report if claim.distances is not None else locate_secrets(report, space)
+    return found, space.unit, notes
 
 
 def _matrix_space(how: PlaceSpec, claim: ClaimSpec) -> tuple[FiniteSpace, list[str]]:

@@ -146,7 +146,7 @@ def test_design_audit_inspect(here: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.startswith("holds: ")
     assert run("audit cells.mdp --epsilon 0.5") == 1
     assert run("inspect cells.mdp") == 0
-    assert "unaltered" in capsys.readouterr().out
+    assert "checksum correct" in capsys.readouterr().out
     write("mine.csv", ["y", "n", "x"], [[1, "k", 2], [3, "l", 0]])
     assert run("perturb mine.csv --mechanism cells.mdp -o out.csv") == 0
     assert [row[1] for row in read("out.csv")] == ["n", "k", "l"]
@@ -162,6 +162,24 @@ def test_the_worst_pair_of_an_audit_is_named_by_its_places(here: Path, capsys: p
         assert re.search(r"worst at secrets \(\d, \d\) and \(\d, \d\), report ", short)
         assert run(f"{line} --verbose") == 0
         assert re.search(r", 120 pairs; worst at secrets \(\d, \d\) and", capsys.readouterr().out)
+
+
+def test_a_design_is_told_with_digits_that_show_its_gap(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("design --points cells.csv --metric l2 --epsilon 1.0 --builder optimal -o cells.mdp") == 0
+    text = capsys.readouterr().out
+    loss, bound = re.search(r"expected loss (\S+), no .* can go below (\S+) \(gap ", text).groups()
+    certificate = load("cells.mdp").certificate
+    assert float(bound) <= certificate.lower_bound
+    assert float(loss) > float(bound) > 0
+    assert "16 points, straight-line distance (l2)" in text
+    assert "epsilon 1 per unit of distance (l2)" in text
+    assert "audited epsilon" not in text
+    assert run("export cells.mdp -o phone.mdp --bits 12") == 0
+    capsys.readouterr()
+    assert run("inspect phone.mdp") == 0
+    text = capsys.readouterr().out
+    assert "before rounding. " in text
+    assert "unaltered" not in text
 
 
 def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

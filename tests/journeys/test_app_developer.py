@@ -76,7 +76,7 @@ def test_from_a_question_to_a_report_on_a_phone(here: Path, capsys: pytest.Captu
     shown = ""
     for line in lines:
         shown, _ = said(line.removeprefix("metricdp "), 0, capsys)
-    assert "unaltered" in shown
+    assert "checksum correct" in shown
     assert "In short: The slack alone allows a factor of" in shown
     made = mdp.load("phone.mdp")
     assert mdp.audit(made).verdict == "holds"

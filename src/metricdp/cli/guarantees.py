@@ -37,7 +37,7 @@ def guarantee_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: fl
     known = in_distance or counts_distance(mechanism)
     lines.append(messages.certificate_sentence(certificate, guarantee.unit, is_distance=known))
     if certificate.note:
-        lines.append(f"Note: {certificate.note}")
+        lines.append(f"Note: {certificate.note.rstrip('.')}.")
     usual = meaning_lines(mechanism, guarantee, in_distance=known)
     if not isinstance(guarantee, Guarantee):
         return [*lines, *usual]

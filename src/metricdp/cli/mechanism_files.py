@@ -41,7 +41,7 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False, verbo
         return 0
     mechanism = found.mechanism
     snap = guarantees.snap_of(mechanism)
-    about = f"{MECHANISMS.named(found.kind).about} ({found.kind}), unaltered"
+    about = f"{MECHANISMS.named(found.kind).about} ({found.kind}), checksum correct"
     if not verbose:
         terminal.say(*summaries.inspect_lines(found, about, _signature(found, key), snap))
         return 0

@@ -263,7 +263,7 @@ def release_lines(
 
     history, one = summary.whole_history(), " ".join(asked)
     if history:
-        numbers = messages.guarantee_text_in_parts(summary.one_row).rpartition(", by ")[0]
+        numbers = messages.headline_numbers(summary.one_row)
         guaranteed = f"{history[0]} One row alone: {one or numbers + '.'}"
     else:
         guaranteed = f"one row: {one}" if one else messages.headline(summary.one_row)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from metricdp.mechanisms import Mechanism
     from metricdp.mobility import TripSummary
     from metricdp.problems import LossSpec
+    from metricdp.spaces import Space
     from metricdp.specs import Places
     from metricdp.tables import Summary
 
@@ -28,12 +29,25 @@ def design_lines(
 ) -> list[str]:
     """Return what was designed and what it costs; `asked` is the guarantee in the words of a wish."""
     certificate = made.certificate
-    sentence = messages.certificate_sentence(
-        certificate, cost.unit or made.guarantee.unit, is_distance=cost.is_distance
-    )
-    notes = [certificate.note] if certificate.note else []
+    unit = cost.unit or made.guarantee.unit
+    sentence = messages.certified_loss(certificate, unit, is_distance=cost.is_distance)
+    notes = [f"{certificate.note.rstrip('.')}."] if certificate.note else []
     guaranteed = " ".join(asked) or messages.headline(made.guarantee)
-    return three_lines(f"{name}. {sentence}", guaranteed, [*notes, *_position_lines(made, snap)])
+    return three_lines(f"{name}{_metric_text(made)}; {sentence}", guaranteed, [*notes, *_position_lines(made, snap)])
+
+
+def _metric_text(made: Mechanism) -> str:
+    """Return in which distance a mechanism is private, where its name says it: , straight-line distance (l2)."""
+    word = messages.metric_word(made.guarantee.metric)
+    named = {"l1": "sum of the differences", "l2": "straight-line distance", "linf": "largest difference"}
+    return f", {named[word]} ({word})" if word in named else ""
+
+
+def _space_text(space: Space) -> str:
+    """Return a space in words where it is a list: 16 points."""
+    from metricdp.spaces import FiniteSpace
+
+    return plural(len(space), "point") if isinstance(space, FiniteSpace) else str(space)
 
 
 def snap_text(places: Places) -> str:
@@ -44,10 +58,11 @@ def snap_text(places: Places) -> str:
 def inspect_lines(found: Inspection, about: str, signature: str, snap: float | None) -> list[str]:
     """Return what a mechanism file is, what it guarantees, and who vouches for it."""
     made = found.mechanism
-    notes = [made.certificate.note] if made.certificate.note else []
+    notes = [f"{made.certificate.note.rstrip('.')}."] if made.certificate.note else []
     watch = [*notes, *_position_lines(made, snap), signature]
     _, *rest = three_lines("", messages.headline(made.guarantee), watch)
-    return [f"{found.path}: {about}, from {made.inputs} to {made.outputs}.", *rest]
+    between = f"from {_space_text(made.inputs)} to {_space_text(made.outputs)}{_metric_text(made)}"
+    return [f"{found.path}: {about}, {between}.", *rest]
 
 
 def _position_lines(made: Mechanism, snap: float | None) -> list[str]:

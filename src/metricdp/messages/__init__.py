@@ -15,6 +15,7 @@ from metricdp.messages.guarantees import bar_caption as bar_caption
 from metricdp.messages.guarantees import bound as bound
 from metricdp.messages.guarantees import bound_in_fields as bound_in_fields
 from metricdp.messages.guarantees import certificate_sentence as certificate_sentence
+from metricdp.messages.guarantees import certified_loss as certified_loss
 from metricdp.messages.guarantees import compared_positions as compared_positions
 from metricdp.messages.guarantees import concentrated_meanings as concentrated_meanings
 from metricdp.messages.guarantees import concentrated_whole_history as concentrated_whole_history
@@ -30,6 +31,7 @@ from metricdp.messages.guarantees import guarantee_text as guarantee_text
 from metricdp.messages.guarantees import guarantee_text_in_parts as guarantee_text_in_parts
 from metricdp.messages.guarantees import hardly_hidden as hardly_hidden
 from metricdp.messages.guarantees import headline as headline
+from metricdp.messages.guarantees import headline_numbers as headline_numbers
 from metricdp.messages.guarantees import kept_concentrated_request as kept_concentrated_request
 from metricdp.messages.guarantees import kept_request as kept_request
 from metricdp.messages.guarantees import largest_factor as largest_factor
@@ -40,6 +42,7 @@ from metricdp.messages.guarantees import loss as loss
 from metricdp.messages.guarantees import meaning as meaning
 from metricdp.messages.guarantees import meaning_lines as meaning_lines
 from metricdp.messages.guarantees import meanings as meanings
+from metricdp.messages.guarantees import metric_word as metric_word
 from metricdp.messages.guarantees import number as number
 from metricdp.messages.guarantees import objective as objective
 from metricdp.messages.guarantees import part_by_part as part_by_part

@@ -234,8 +234,22 @@ def short_sentence(guarantee: GuaranteeLike) -> str:
 
 def headline(guarantee: GuaranteeLike) -> str:
     """Return the guarantee in numbers and as a sentence: epsilon 10 per km (Haversine). One report shifts ..."""
-    numbers = guarantee_text_in_parts(guarantee).rpartition(", by ")[0]
-    return f"{numbers}. {short_sentence(guarantee)}"
+    return f"{headline_numbers(guarantee)}. {short_sentence(guarantee)}"
+
+
+def headline_numbers(guarantee: GuaranteeLike) -> str:
+    """Return the guarantee in numbers, without what it rests on: epsilon 1 per unit of distance (l2)."""
+    numbers, name = guarantee_text_in_parts(guarantee).rpartition(", by ")[0], type(guarantee.metric).__name__
+    return numbers.replace(f"({name})", f"({metric_word(guarantee.metric)})")
+
+
+def metric_word(metric: object) -> str:
+    """Return the name of a metric; of the distances Lp the one by which `--metric` calls it: l1, l2 or linf."""
+    exponent = getattr(metric, "p", None)
+    name = type(metric).__name__
+    if name != "Lp" or not isinstance(exponent, (int, float)):
+        return name
+    return "linf" if math.isinf(exponent) else f"l{exponent:g}"
 
 
 def snapped_positions(sentence: str) -> str:
@@ -417,6 +431,29 @@ def certificate_sentence(certificate: CertificateLike, unit: str, *, is_distance
         bound=bound(certificate.lower_bound, of) + unverified_note(certificate, "lower_bound"),
         gap=gap(certificate.gap),
     )
+
+
+def certified_loss(certificate: CertificateLike, unit: str, *, is_distance: bool = True) -> str:
+    """Return loss, bound and gap of a certificate in a line, with as many digits as show the gap."""
+    of = unit if is_distance else ""
+    digits = min(9, max(4, math.ceil(-math.log10(certificate.gap)) + 1)) if certificate.gap > 0 else 4
+    rounding: Rounding = "up" if certificate.at_most else "nearest"
+    said = f"{objective(certificate.objective)} " + ("at most " if certificate.at_most else "")
+    said += _length(certificate.loss, of, digits, rounding) + unverified_note(certificate, "loss")
+    if certificate.lower_bound <= 0.0 or not math.isfinite(certificate.loss):
+        return f"{said}."
+    if certificate.gap < 1e-8:
+        return f"{said}; {rivals(of)} can go below that{unverified_note(certificate, 'lower_bound')}."
+    low = _length(certificate.lower_bound, of, digits, "down")
+    least = say("bound", "sentence", rivals=rivals(of), bound=low) + unverified_note(certificate, "lower_bound")
+    return f"{said}, {least} (gap {gap(certificate.gap)})."
+
+
+def _length(value: float, unit: str, digits: int, rounding: Rounding) -> str:
+    """Return a distance with so many digits, in metres below a kilometre."""
+    if unit == "km" and 0 < value < 1:
+        return f"{number(1000 * value, digits, rounding)} m"
+    return f"{number(value, digits, rounding)} {units(unit) if value != 1 else unit}".rstrip()
 
 
 def cost(certificate: CertificateLike, unit: str) -> str:

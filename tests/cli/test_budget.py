@@ -49,9 +49,18 @@ def test_a_person_is_shown_with_what_is_left_and_what_it_adds_up_to(books, capsy
 def test_a_person_is_shown_in_three_lines(books, capsys):
     assert cli.main(["budget", "show", books, "--person", "anna"]) == 0
     spent, left, watch = capsys.readouterr().out.splitlines()
-    assert spent.startswith("Spent: 6/km (")
+    assert spent.startswith("Spent: 6/km (great-circle distance, per km)")
     assert left.startswith("Left: 34/km of 40/km per day, refreshes at ")
     assert watch == "To watch: nothing. --verbose says more."
+
+
+def test_two_rules_are_told_where_the_second_is_no_weaker(books, capsys):
+    assert cli.main(["budget", "show", books, "--person", "anna", "--radius", "200m"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "places 200 m apart each time: at most a factor of 3.32 (the basic rule, which the ledger charges by)." in out
+    )
+    assert "with probability" not in out
 
 
 def test_a_plan_says_what_a_day_costs_and_when_it_ends(capsys):

@@ -182,6 +182,25 @@ def test_a_design_is_told_with_digits_that_show_its_gap(here: Path, capsys: pyte
     assert "unaltered" not in text
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("perturb points.csv --epsilon 10/km", "say where the protected table goes: -o out.csv."),
+        ("perturb -o out.csv --epsilon 10/km", "say which file to read"),
+        ("budget begin budget.db", "--policy '40/km per day'"),
+        ("perturb points.csv --epsilon 10/km -o cells.csv", "or replace it with --overwrite."),
+        ("budget show points.csv", "'points.csv' is not a ledger; `metricdp budget begin` makes one."),
+    ],
+)
+def test_errors_of_a_command_name_its_options(
+    line: str, words: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = refused(line, capsys)
+    assert words in error
+    assert "parameter" not in error
+    assert "=True" not in error
+
+
 def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("design --points cells.csv --metric l2 --epsilon 1.0 --builder exponential -o cells.mdp") == 0
     assert run("keys me") == 0

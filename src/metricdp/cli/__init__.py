@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 import metricdp
 from metricdp import plugins
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except (MetricdpError, CycloptsError) as error:
         terminal.note(*getattr(error, "__notes__", ()))
-        return _complain(str(error))
+        return _complain(_missing_words(error) or _option_words(str(error)))
     except KeyboardInterrupt as error:
         if watching.IS_COMMAND:
             watching.leave()
@@ -149,6 +149,43 @@ def _print_study_help(words: list[str]) -> list[str]:
 
     terminal.say(*study_help(words[1]).split("\n"), "")
     return ["reproduce", "--help"]
+
+
+MISSING = {
+    "--output": "say where the result goes, as -o out.csv.",
+    "SOURCE": "say which file to read: it comes first, as `metricdp {command} FILE`.",
+    "--policy": "say what everybody may spend, as --policy '40/km per day'.",
+}
+OUTPUTS = {
+    "perturb": "say where the protected table goes: -o out.csv.",
+    "design": "say where the mechanism file goes: -o cells.mdp.",
+}
+
+
+def _missing_words(error: Exception) -> str:
+    """Return what to add to a command where something is missing; an empty text for other errors and options."""
+    if not isinstance(error, MissingArgumentError) or error.argument is None:
+        return ""
+    command, name = " ".join(error.command_chain or ()), error.argument.name
+    if name == "--output" and command in OUTPUTS:
+        return OUTPUTS[command]
+    return MISSING.get(name, "").format(command=command)
+
+
+# what errors of the library say for Python, and how a command says it
+PYTHON_WORDS = (
+    ("overwrite=True (--overwrite)", "--overwrite"),
+    ('Rules(unknown="drop"), "mask" or "spelling" (--unknown on the command line)', "--unknown drop, mask or spelling"),
+    ('with on_error="drop" or "null" (--on-error on the command line)', "with --on-error drop or null"),
+    ("on_error='drop'", "--on-error drop"),
+)
+
+
+def _option_words(message: str) -> str:
+    """Return an error with the options of a command instead of the arguments of a function."""
+    for python, option in PYTHON_WORDS:
+        message = message.replace(python, option)
+    return message
 
 
 def _complain(message: str) -> int:

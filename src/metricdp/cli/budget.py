@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import time
 from dataclasses import dataclass
@@ -135,14 +136,15 @@ def show(
         terminal.say(*(line for one in found.accounts for line in [*one.lines(found.time), *composed[one.metric]]))
     elif found.accounts:
         terminal.say(
-            *_balance_lines(found), *(f"{name}: {' '.join(lines)}" for name, lines in composed.items() if lines)
+            *_balance_lines(found),
+            *(f"{_account_words(name)}: {' '.join(lines)}" for name, lines in composed.items() if lines),
         )
     return 0
 
 
 def _balance_lines(found: Budget) -> list[str]:
     """Return what was spent, what is left by the nearest limit of every account, and what to watch."""
-    spent = "; ".join(f"{one.spent_text} ({one.metric})" for one in found.accounts)
+    spent = "; ".join(f"{one.spent_text} ({_account_words(one.metric)})" for one in found.accounts)
     nearest = [limit for one in found.accounts if (limit := one.nearest) is not None]
     empty = [f"nothing is left of {limit.limit}." for limit in nearest if not limit.left]
     old = [f"{one.metric} was charged by an earlier version." for one in found.accounts if one.is_replaced]
@@ -370,6 +372,7 @@ def _composition_lines(ledger: Ledger, person: str, metric: str, radius: str) ->
     from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT
     from metricdp.ledger.budgets import compose_charges, epsilon_of_rho
 
+    radius = re.sub(r"(?<=\d)(?=[a-z])", " ", radius.strip(), count=1)  # 200 m
     unit = metric.partition("/")[2]
     if metric.startswith(CONCENTRATED):
         unit = unit[:-1].replace(NO_UNIT, "")
@@ -384,11 +387,22 @@ def _composition_lines(ledger: Ledger, person: str, metric: str, radius: str) ->
             f"times likelier from one than from the other, plus delta {DELTA:g}. Concentrated: approximate, not pure."
         ]
     total = compose_charges(ledger.history(person), metric, radius=apart, delta=DELTA)
-    return [
+    first = (
         f"{plural(total.releases, 'release')}, places {radius} apart each time: at most a factor of "
-        f"{_factor(total.basic)} (the basic rule, which the ledger charges by),",
+        f"{_factor(total.basic)} (the basic rule, which the ledger charges by)"
+    )
+    if total.concentrated >= total.basic:  # it is weaker, and holds with less certainty
+        return [f"{first}."]
+    return [
+        f"{first},",
         f"and with probability 1 - {DELTA:g} at most {_factor(total.concentrated)} (the concentrated rule).",
     ]
+
+
+def _account_words(metric: str) -> str:
+    """Return the name of an account in words: great-circle distance, per km."""
+    name, _, unit = metric.partition("/")
+    return f"great-circle distance, per {unit}" if name == "haversine" and unit else metric
 
 
 def _factor(log: float) -> str:

@@ -35,6 +35,18 @@ NUMBERS = sa.Table(
 )
 
 
+def _is_readable_text(path: Path) -> bool:
+    """Tell whether a file begins with text: a table or a note, and no ledger that was damaged."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(1024)
+    except OSError:
+        return False
+    if not head or head.startswith(b"SQLite format 3"):
+        return False
+    return all(byte >= 32 or byte in b"\t\r\n" for byte in head)
+
+
 class Sqlite(Backend):
     """A file, whose key and head file lie beside it."""
 
@@ -54,6 +66,8 @@ class Sqlite(Backend):
     def __init__(self, place: str) -> None:
         refuse_link(place)
         self.path = resolve_target(place)
+        if _is_readable_text(self.path):
+            raise InvalidInput(f"{place!r} is not a ledger; `metricdp budget begin` makes one.")
         if not place or self.path.is_dir():
             raise InvalidInput(f"the ledger must be a file such as 'budget.db', or a server, got {place!r}.")
         self.place = place

@@ -1,4 +1,4 @@
-"""What `--help` prints: one screen of 100 columns and 50 lines a command; `--help-all` prints everything."""
+"""What `--help` prints: one screen of 80 columns and 50 lines a command; `--help-all` prints everything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
 ALL = "--help-all"
-WIDTH, HEIGHT = 100, 50
+WIDTH, HEIGHT = 80, 50
+MANY = 15  # options that leave room for one example
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ COMMANDS = (
     Command("design", DESIGN, "Design a mechanism, and write it with its certificate.", "design:design",
             ("output", "epsilon", "points", "roads", "grid", "cell", "vectors", "metric", "builder", "prior", "loss",
              "gap", "seconds", "levels", "json", "verbose")),
-    Command("audit", DESIGN, "Say what a mechanism, a matrix, samples or a sampler really leak.", "audit:audit",
+    Command("audit", DESIGN, "Say what a mechanism, a matrix or a sampler really leaks.", "audit:audit",
             ("epsilon", "metric", "points", "secret", "report", "command", "url", "secrets", "people", "json",
              "verbose")),
     Command("compare", DESIGN, "Compare mechanisms on the same places at the same epsilon.", "compare:compare",
@@ -52,9 +53,9 @@ COMMANDS = (
              "seconds")),
     Command("choose", DESIGN, "Answer a few questions, and get command lines that work.", "choose:choose",
             ("secrets", "places", "cell", "epsilon", "prior", "loss", "wait", "rows", "device", "table", "verbose")),
-    Command("inspect", DESIGN, "Explain a mechanism file: its guarantee, its proof, its signature.",
+    Command("inspect", DESIGN, "Explain a mechanism file: guarantee, proof, signature.",
             "mechanism_files:inspect", ("key", "json", "verbose")),
-    Command("export", DESIGN, "Write a mechanism file for a device: smaller, a district, pruned, signed.",
+    Command("export", DESIGN, "Write a mechanism file for a device: smaller, pruned, signed.",
             "mechanism_files:export",
             ("output", "storage", "around", "radius", "prune", "areas", "tree", "key", "json", "verbose")),
     Command("budget", OPERATE, "Keep the ledger: what people may spend, spent and have left.", "budget:budget"),
@@ -62,7 +63,7 @@ COMMANDS = (
     Command("studio", OPERATE, "Open Studio in the browser, on this machine alone.", "serve:studio",
             ("port", "ledger", "policy", "key", "mechanism", "browser")),
     Command("keys", OPERATE, "Make a pair of keys to sign mechanism files with.", "mechanism_files:keys"),
-    Command("demo", LEARN, "Run the whole journey on bundled data: design, protect, audit, report.", "learn:demo",
+    Command("demo", LEARN, "Design, protect, audit and report on bundled data.", "learn:demo",
             ("city", "nodes")),
     Command("reproduce", LEARN, "Run a study of a paper by name.", "learn:reproduce",
             ("table", "full", "folder", "jobs", "minutes")),
@@ -72,18 +73,17 @@ COMMANDS = (
 
 def command_lines() -> list[str]:
     """Return what `metricdp --help` prints."""
-    about = "Metric differential privacy: what is released hardly tells nearby true values apart."
-    lines = ["Usage: metricdp COMMAND [OPTIONS]", "", about]
+    about = "Metric differential privacy: releases hardly tell nearby true values apart."
+    lines = ["Usage: metricdp COMMAND [OPTIONS]", about, ""]
     for group in dict.fromkeys(command.group for command in COMMANDS):
-        lines += ["", f"{group}:"]
+        lines.append(f"{group}:")
         lines += [f"  {command.name:<14}{command.about}" for command in COMMANDS if command.group == group]
     return [
         *lines, "",
         "metricdp COMMAND --help      the options most people need, on one screen",
         f"metricdp COMMAND {ALL}  all options in full",
         "metricdp --version           the version",
-        "--plugin NAME                first import a module, a .py file or an entry point with metrics,",
-        "                             builders, engines or studies of your own; with any command",
+        "--plugin NAME                with any command: first import a module of yours",
     ]  # fmt: skip
 
 
@@ -104,7 +104,8 @@ class HelpScreen:
         """Print what the command does: its first sentence and its examples, or all of it."""
         paragraphs = [_flat(part) for part in _text_of(description, console).split("\n\n") if part.strip()]
         if not in_full:
-            paragraphs = [paragraphs[0], *(part for part in paragraphs[1:] if "metricdp" in part)][:3]
+            paragraphs = [paragraphs[0], *(part for part in paragraphs[1:] if "metricdp" in part)]
+            paragraphs = paragraphs[: 3 if len(self.first) < MANY else 2]
         _print(console, [line for part in paragraphs for line in (*textwrap.wrap(part, WIDTH), "")])
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
@@ -120,8 +121,9 @@ class HelpScreen:
         chosen = [by_name[f"--{name}"] for name in self.first if f"--{name}" in by_name] or entries
         rest = [entry for entry in entries if entry not in chosen]
         lines = ["Options:", *_rows(chosen, console)]
-        if rest and (in_full or len(chosen) + len(rest) <= HEIGHT // 2):
-            lines += ["", "More options:", *_rows(rest, console)]
+        more = _rows(rest, console)
+        if rest and (in_full or len(lines) + len(more) <= HEIGHT - 14):  # what stands above has up to twelve lines
+            lines += ["", "More options:", *more]
         elif rest:
             names = "  ".join(entry.names[0] for entry in rest)
             lines += ["", f"More options ({ALL} explains them):", *_indent(names)]
@@ -136,7 +138,10 @@ def _rows(entries: list[HelpEntry], console: Console) -> list[str]:
         about += f" [{'|'.join(entry.choices)}]" if entry.choices and not _names_all(about, entry.choices) else ""
         about = about if in_full else _first_sentence(about)
         first, *more = textwrap.wrap(about, WIDTH - 24) or [""]
-        lines.append(f"  {label:<20}  {first}" if len(label) <= 20 else f"  {label}  {first}"[:WIDTH])
+        if len(label) <= 20:
+            lines.append(f"  {label:<20}  {first}")
+        else:
+            lines += [f"  {label}", *([" " * 24 + first] if first else [])]
         lines += [" " * 24 + line for line in more]
     return lines
 
@@ -147,11 +152,8 @@ def _names_all(about: str, choices: tuple[str, ...]) -> bool:
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence, or as much of it as one line holds."""
-    sentence = re.split(r"(?<=[.])\s", text, maxsplit=1)[0]
-    if len(sentence) <= WIDTH - 24:
-        return sentence
-    return textwrap.shorten(sentence.partition("; ")[0], WIDTH - 24, placeholder=" ...")
+    """Return the first sentence, whole: a part of it may say something else."""
+    return re.split(r"(?<=[.])\s(?=[A-Z`\[-])", text, maxsplit=1)[0]
 
 
 def _indent(text: str) -> list[str]:

@@ -74,7 +74,7 @@ def loss_bars(comparison: Comparison, axes: Any = None, *, title: str = "") -> A
             axes.text(
                 comparison.lower_bound,
                 len(entries) - 0.38,
-                f" none with this guarantee and these reports below {least}",
+                f" none that reports these {messages.things(comparison.unit)} below {least}",
                 color=palette.BOUND,
                 fontsize=9.5,
                 va="bottom",

@@ -77,6 +77,6 @@ def test_a_radius_is_refused(roads):
 def test_the_plugin_declares_it(tmp_path):
     (tmp_path / "cells.csv").write_text("x,y\n0,0\n0,1\n1,0\n1,1\n")
     words = "design --plugin metricdp_papers.builders --points cells.csv --metric l2 --epsilon 1.0"
-    said = command([*words.split(), "--builder", "dantzig_wolfe", "-o", "cells.mdp"], tmp_path)
+    said = command([*words.split(), "--builder", "dantzig_wolfe", "-o", "cells.mdp", "--verbose"], tmp_path)
     assert "Dantzig-Wolfe" in said
     assert mdp.audit(mdp.load(tmp_path / "cells.mdp")).verdict == "holds"

@@ -185,7 +185,7 @@ def test_a_design_is_told_with_digits_that_show_its_gap(here: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("perturb points.csv --epsilon 10/km", "say where the protected table goes: -o out.csv."),
+        ("perturb points.csv --epsilon 10/km", "say where the protected table goes: --output out.csv."),
         ("perturb -o out.csv --epsilon 10/km", "say which file to read"),
         ("budget begin budget.db", "--policy '40/km per day'"),
         ("perturb points.csv --epsilon 10/km -o cells.csv", "or replace it with --overwrite."),

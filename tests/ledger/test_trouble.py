@@ -63,8 +63,11 @@ def test_books_that_another_process_holds_are_waited_for_and_then_refused(tmp_pa
 
 def test_a_file_that_is_no_book_is_refused(tmp_path):
     (tmp_path / "budget.db").write_bytes(b"lat,lon\n1,2\n" * 100)
-    with pytest.raises(LedgerUnavailable, match="damaged"):
+    with pytest.raises(InvalidInput, match="is not a ledger; `metricdp budget begin` makes one"):
         Ledger.open(tmp_path / "budget.db", policy=POLICY)
+    (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 16)
+    with pytest.raises(LedgerUnavailable, match="damaged"):
+        Ledger.open(tmp_path / "torn.db", policy=POLICY)
     with closing(sqlite3.connect(tmp_path / "other.db")) as other:
         other.execute("CREATE TABLE trips (id INTEGER)")
         other.commit()

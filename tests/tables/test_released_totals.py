@@ -10,6 +10,7 @@ import re
 import pytest
 
 import metricdp as mdp
+from metricdp.rendering import plural
 from metricdp.tables import perturb
 from scripts import main
 
@@ -64,7 +65,7 @@ def test_what_is_said_of_persons_is_counted_in_the_output(tmp_path, capsys, rows
     shares = {(one["rows"], round(one["epsilon"], 6)): one["persons"] for one in people["shares"]}
     assert shares == collections.Counter((count, round(each[who], 6)) for who, count in released.items())
     assert total <= limit
-    assert f"none with more than {most:,} rows in the output" in printed
+    assert f"none with more than {plural(most, 'row')} in the output" in printed
     if rows["anna"] == 192:
         assert "192" not in printed
     assert re.search(rf"{len(released):,} persons by who", printed)

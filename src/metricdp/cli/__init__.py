@@ -157,7 +157,7 @@ MISSING = {
     "--policy": "say what everybody may spend, as --policy '40/km per day'.",
 }
 OUTPUTS = {
-    "perturb": "say where the protected table goes: -o out.csv.",
+    "perturb": "say where the protected table goes: --output out.csv.",
     "design": "say where the mechanism file goes: -o cells.mdp.",
 }
 

@@ -45,9 +45,7 @@ def _metric_text(made: Mechanism) -> str:
 
 def _space_text(space: Space) -> str:
     """Return a space in words where it is a list: 16 points."""
-    from metricdp.spaces import FiniteSpace
-
-    return plural(len(space), "point") if isinstance(space, FiniteSpace) else str(space)
+    return str(space) if space.size is None else plural(space.size, "word" if space.is_text else "point")
 
 
 def snap_text(places: Places) -> str:

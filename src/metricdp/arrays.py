@@ -193,7 +193,7 @@ def _shorten(value: object) -> str:
 
 
 def row_slices(count: int, width: int, most: int) -> Iterator[slice]:
-    """Yield slices of `count` rows, so many at a time that rows of this width hold at most that many values."""
+    """Yield slices of `count` rows; the rows of a slice, of this width, hold at most that many values together."""
     step = max(1, most // width)
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 

@@ -93,7 +93,7 @@ class InterpolationTask:
         return cls(box, outputs, rate, p, chosen, budget or "half", split, **run)
 
     def time_left(self, programs: int = 1) -> float | None:
-        """Return the seconds that each of so many more programs may take."""
+        """Return the seconds that each of the programs still to come may take."""
         spent = time.perf_counter() - self.started
         return None if self.seconds is None else max((self.seconds - spent) / programs, 0.1)
 

@@ -179,7 +179,7 @@ class _Grid:
         return best
 
     def solve(self, weights: Floats, programs: int = 1, *, gap: float = 0.0, scale: float = 1.0) -> _Candidate:
-        """Solve the anchors' program, one of so many, for one split of the budget and evaluate the true loss."""
+        """Solve the anchors' program for one split of the budget, one of several, and evaluate the true loss."""
         task, axes = self.task, self.axes
         if is_stopped() and task.tried:
             raise KeyboardInterrupt

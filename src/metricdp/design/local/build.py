@@ -51,8 +51,8 @@ SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
 STRETCHES = ((4e-2, 1.03, 1.01), (2e-2, 1.014, 1.006), (8e-3, 1.008, 1.002), (0.0, 1.004, 1.001))
 FLAT = 3  # coordinates up to which secrets are places
 LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
-# windows, a first distribution and its audit take one core as long as the check of so many ratios for every entry, at
-# least
+# windows, a first distribution and its audit take one core at least as long as the check of this number of ratios for
+# every entry
 PLACE_CHECKS, STREET_CHECKS = 2_000.0, 500.0
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 WINDOW_SAMPLE = 48  # secrets whose windows are measured

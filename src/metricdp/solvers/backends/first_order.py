@@ -43,14 +43,49 @@ def can_use_loops() -> bool:
     return compiled.can_use_loops()
 
 
-class Iterates(Protocol):
-    """Where the iterations run: this machine's cores or a GPU."""
+class Steps(Protocol):
+    """Iterations that are begun again now and then."""
 
     def advance(self, count: int, weight: float) -> float:
         """Iterate, and return the fixed-point error |z - T(z)| of the last one."""
 
     def restart(self) -> tuple[float, float]:
         """Make T(z) the new anchor; return how far primal and dual moved from the old one."""
+
+
+class Cycles:
+    """Iterations in cycles: every restart sets the primal weight anew, from how far primal and dual moved."""
+
+    def __init__(self, steps: Steps, weight: float, weights: tuple[float, float]) -> None:
+        self.steps, self.weight, self.weights = steps, weight, weights
+        self.total = self.since = 0  # iterations in all, and since the last restart
+        self.error = self.reference = self.previous = 0.0  # the reference is the error right after a restart
+
+    def advance(self, most: int) -> float:
+        """Iterate `most` times, or once right after a restart; return the fixed-point error."""
+        count = 1 if self.since == 0 else most
+        self.previous, self.error = self.error, self.steps.advance(count, self.weight)
+        self.total, self.since = self.total + count, self.since + count
+        if self.since == 1:
+            self.reference = self.previous = self.error
+        return self.error
+
+    def is_over(self, longest: float) -> bool:
+        """Tell whether the error of this cycle has fallen far enough, turned, or taken `longest` iterations."""
+        fallen = self.error <= RESTART_ENOUGH * self.reference
+        turning = self.error <= RESTART_USEFUL * self.reference and self.error > self.previous
+        return self.since > 1 and (fallen or turning or self.since >= longest)
+
+    def restart(self) -> None:
+        """Begin a cycle."""
+        primal_move, dual_move = self.steps.restart()
+        if primal_move > 0.0 and dual_move > 0.0:
+            self.weight = float(np.clip(np.sqrt(self.weight * dual_move / primal_move), *self.weights))
+        self.since = 0
+
+
+class Iterates(Steps, Protocol):
+    """Where the iterations run: this machine's cores or a GPU."""
 
     def lower(self) -> float:
         """Return the lower bound of y'."""
@@ -105,32 +140,20 @@ class FirstOrder:
         seconds = cap_seconds(self.seconds)
         status = Status.LIMIT
         gap = 1e-3 if self.gap is None else self.gap
-        weight, total, since = self.weight, 0, 0
-        reference = previous = 0.0
+        cycles, total = Cycles(state, self.weight, self.weights), 0
         lower, upper = -np.inf, np.inf
         look, seen, repairing, longest = 300, 0, 0.0, 0.0
         settled = 0  # looks in a row at which neither the objective nor the bound had far to go
         try:
             while total < self.iterations:
-                # the error right after a restart is the reference of that restart
-                count = 1 if since == 0 else 40
                 report_step(f"iteration {total:,}")
-                error = state.advance(count, weight)
-                total, since = total + count, since + count
-                if since == 1:
-                    reference = previous = error
+                cycles.advance(40)
+                total = cycles.total
                 spent = time.perf_counter() - started
                 late = seconds is not None and spent + longest > seconds
-                fallen = error <= RESTART_ENOUGH * reference
-                turning = error <= RESTART_USEFUL * reference and error > previous
-                previous = error
                 due = late or total >= look
-                long = since >= min(RESTART_LONG * total, LONGEST_CYCLE)
-                if due or (since > 1 and (fallen or turning or long)):
-                    primal_move, dual_move = state.restart()
-                    if primal_move > 0.0 and dual_move > 0.0:
-                        weight = float(np.clip(np.sqrt(weight * dual_move / primal_move), *self.weights))
-                    since = 0
+                if due or cycles.is_over(min(RESTART_LONG * total, LONGEST_CYCLE)):
+                    cycles.restart()
                 if not due:
                     continue
                 if late and np.isfinite(upper) and total < FRESH * seen:

@@ -16,12 +16,13 @@ import numpy as np
 
 from metricdp import deadlines
 from metricdp.arrays import Floats
+from metricdp.solvers.backends.first_order import Cycles
 from metricdp.solvers.local.program import LocalProgram
 
 # iterations at most, and the share of the first error at which they end: for an iterate, and for a polished point again
 FIRST, AGAIN = (320, 1e-3), (200, 1e-2)
 PATIENCE = 0.36  # the share of all iterations after which a cycle ends
-BEGIN, LEAST, LARGEST = 3.0, 1e-2, 1e3  # primal weights
+BEGIN, WEIGHTS = 3.0, (1e-2, 1e3)  # primal weights
 
 
 class LocalIterates(ABC):
@@ -66,22 +67,13 @@ class LocalIterates(ABC):
         self.restart()
         most, enough = AGAIN if self.polished else FIRST
         self.polished = True
-        weight, total, since = BEGIN, 0, 0
-        reference = previous = 0.0
-        while total < most and deadlines.seconds_left() > 0.0:
-            count = 1 if since == 0 else 20
-            error = self.advance(count, weight)
-            total, since = total + count, since + count
-            if since == 1:
-                reference = previous = error
-                enough *= error
-            if error <= enough:
+        cycles = Cycles(self, BEGIN, WEIGHTS)
+        first = 0.0
+        while cycles.total < most and deadlines.seconds_left() > 0.0:
+            error = cycles.advance(20)
+            first = first or error
+            if error <= enough * first:
                 break
-            turns = error <= 0.2 * reference or (error <= 0.8 * reference and error > previous)
-            previous = error
-            if since > 1 and (turns or since >= PATIENCE * total):
-                primal_move, dual_move = self.restart()
-                if primal_move > 0.0 and dual_move > 0.0:
-                    weight = float(np.clip(np.sqrt(weight * dual_move / primal_move), LEAST, LARGEST))
-                since = 0
+            if cycles.is_over(PATIENCE * cycles.total):
+                cycles.restart()
         return self.point

@@ -1,13 +1,16 @@
-"""Repair on windows: from iterates to a distribution that keeps every ratio, edge by edge.
+"""Repair on windows: from iterates to a distribution that keeps every ratio, edge by edge, in two ways.
 
     z = upper closure of x along edges under W - s,  f_k = the largest value across the rim of window k
     z_ik = max(z_ik, f_k) inside and f_k outside,  r_i = sum_k z_ik,  the distribution is z / r
 
 Columns keep W_e - s_e on edge e, and the normaliser adds |ln r_i - ln r_j|: the distribution keeps W_e where s_e covers
-that slope. Rows are balanced first: one after the other is scaled towards one common sum, every entry within what the
-rows of its neighbours allow, so that columns stay what they are allowed to be and sums hardly differ. What slopes are
-left, at few edges, is charged there alone: s_e grows where it does not cover its slope, and columns are closed again.
-An edge that is charged all of W_e has equal rows at its ends.
+that slope.
+
+`Polish` moves the point to a near one that keeps W_e - s_e, and closes that: its sums hardly differ. It wins at small
+epsilon. `repair_columns` takes any point, and wins on rough ones. It balances rows: one after the other is scaled
+towards one common sum, every entry within what the rows of its neighbours allow, so that columns stay what they are
+allowed to be. What slopes are left, at few edges, is charged there alone: s_e grows where it does not cover its slope,
+and columns are closed again. An edge that is charged all of W_e has equal rows at its ends.
 """
 
 from __future__ import annotations
